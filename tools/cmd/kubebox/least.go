@@ -1,0 +1,5 @@
+//go:build !full
+
+package main
+
+func addFull(map[string]func()) {}
