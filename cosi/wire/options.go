@@ -12,6 +12,16 @@ const DefaultEndpoint = "unix:///var/lib/cosi/cosi.sock"
 type Options struct {
 	// CallTimeout is the deadline of a call whose context has none. 0: DefaultCallTimeout.
 	CallTimeout time.Duration
-	// MaxReconnectDelay bounds the back-off between attempts to reach a driver that is down. 0: 2 seconds.
+	// MaxReconnectDelay bounds the back-off between attempts to reach a driver that is down. 0: 1 second.
 	MaxReconnectDelay time.Duration
+}
+
+func (o Options) withDefaults() Options {
+	if o.CallTimeout <= 0 {
+		o.CallTimeout = DefaultCallTimeout
+	}
+	if o.MaxReconnectDelay <= 0 {
+		o.MaxReconnectDelay = time.Second
+	}
+	return o
 }
