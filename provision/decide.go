@@ -1,0 +1,233 @@
+package provision
+
+import "time"
+
+// decide is the protocol: what one incarnation does next, given what it knows. It touches nothing.
+func (e *Engine) decide(m Memo, now time.Duration) act {
+	r := m.Rec
+	switch {
+	case m.After > now && m.Why.store():
+		return held(m, now)
+	case !m.Fresh:
+		return act{door: toLoad}
+	case r.Hold != HoldNone:
+		return e.stop(WhyHold)
+	case m.Hand.Full:
+		return e.keep(m)
+	case m.After > now:
+		return held(m, now)
+	case r.Goal != GoalWant && !m.Live:
+		m.Fresh, m.Exact = false, true
+		return act{door: toMemo, memo: m}
+	}
+	switch r.Phase {
+	case PhaseNone:
+		return e.begin(m)
+	case PhaseMaking:
+		switch {
+		case r.Goal == GoalWant:
+			return e.make(m, now)
+		case r.Goal == GoalKeep && (r.ID != "" || r.Open()):
+			return e.move(m, PhaseRetained, now)
+		case r.Goal == GoalGone && r.Origin == OriginStatic:
+			return act{door: toDrop}
+		}
+		return e.move(m, PhaseDeleting, now)
+	case PhaseLive:
+		switch {
+		case r.Goal == GoalWant:
+			return e.live(m, now)
+		case r.Goal == GoalKeep && r.Origin == OriginStatic:
+			return e.leave(m)
+		case r.Goal == GoalKeep:
+			return e.move(m, PhaseRetained, now)
+		case r.Goal == GoalGone && (r.Origin == OriginStatic || r.Word == WordRelease):
+			return act{door: toDrop}
+		case r.Goal == GoalGone && r.Word != WordDelete:
+			return e.stop(WhyOwnerGone)
+		}
+		return e.move(m, PhaseDeleting, now)
+	case PhaseDeleting:
+		if r.Goal == GoalKeep && r.Origin != OriginStatic {
+			return e.move(m, PhaseRetained, now)
+		}
+		if r.Goal == GoalKeep {
+			return e.leave(m)
+		}
+		return e.remove(m, now)
+	case PhaseRetained:
+		return e.retained(m, now)
+	}
+	return e.tombstone(m, now)
+}
+
+// begin decides where there is no record.
+func (e *Engine) begin(m Memo) act {
+	r := m.Rec
+	switch {
+	case r.Goal == GoalWant && r.Static:
+		r.Phase, r.Origin, r.ID = PhaseMaking, OriginStatic, r.Given
+	case r.Goal == GoalWant && r.Given != "":
+		// Another orchestrator, or a record that is lost, has brought this object so far. What else was called is
+		// not known.
+		r.Phase, r.Origin, r.ID, r.Doubt = PhaseLive, OriginAdopted, r.Given, true
+	case r.Goal == GoalWant && r.Other:
+		r.Phase, r.Origin, r.Doubt = PhaseMaking, OriginAdopted, true
+	case r.Goal == GoalWant:
+		r.Phase, r.Origin = PhaseMaking, OriginCreated
+		m = e.mint(m)
+		// The object may be gone since it was read, and its record with it: this record would then be the first of a
+		// second life. So the owner is asked once more, live, before the call.
+		m.Owned = false
+		r.Attempt = m.Mine
+	case r.Goal == GoalDelete && r.Bound && r.Static:
+		r.Phase, r.Origin, r.ID = PhaseDeleting, OriginStatic, r.Given
+	case r.Goal == GoalDelete && r.Bound:
+		// A finalizer without a record: taken over from another orchestrator, or restored from a backup.
+		r.Phase, r.Origin, r.ID, r.Doubt = PhaseDeleting, OriginAdopted, r.Given, true
+	case r.Goal != GoalGone && r.Bound && !m.Freed:
+		return act{door: toFree}
+	default:
+		return act{next: Next{Kind: Done}}
+	}
+	m.Own = r.Phase == PhaseDeleting
+	return act{door: toSave, rec: r, memo: m}
+}
+
+// mint gives the memo a nonce whose call was not made yet.
+func (e *Engine) mint(m Memo) Memo {
+	if m.Mine == "" || m.Called {
+		m.Mine, m.Called = e.Mint(), false
+	}
+	m.Owned = true
+	return m
+}
+
+// attempt opens a new attempt on a record that exists. Who finds another one open says so in the same write: its
+// outcome will never be known.
+func (e *Engine) attempt(m Memo) act {
+	r := m.Rec
+	m = e.mint(m)
+	if r.Attempt != "" && r.Attempt != m.Mine {
+		r.Doubt = true
+	}
+	r.Attempt, r.Word = m.Mine, WordNone
+	return act{door: toSave, rec: r, memo: m}
+}
+
+// ready tells whether an attempt of ours is open and its call not made yet.
+func (m Memo) ready() bool { return m.Rec.Attempt != "" && m.Rec.Attempt == m.Mine && !m.Called }
+
+// keep makes what an answer brought durable, whatever has become of the record meanwhile.
+func (e *Engine) keep(m Memo) act {
+	h, r := m.Hand, m.Rec
+	if h.Ended && r.Attempt == m.Mine {
+		r.Attempt = ""
+	}
+	switch {
+	case h.ID == "":
+	case r.Phase == PhaseNone && r.Goal == GoalWant:
+		r.Phase, r.Doubt, r.ID = PhaseMaking, true, h.ID
+	case r.Phase == PhaseNone:
+		// The record is gone while an id is in hand: without a record nobody would ever delete it.
+		r.Phase, r.Doubt, r.ID = PhaseDeleting, true, h.ID
+		m.Own = true
+	case r.Phase >= PhaseDeleting:
+		if !r.Holds(h.ID) {
+			r.Strays = with(r.Strays, h.ID)
+		}
+		m.Gone, m.Clean = without(m.Gone, h.ID), false
+	case r.ID == "":
+		r.ID, r.Strays = h.ID, without(r.Strays, h.ID)
+	case r.ID == h.ID:
+		m.Lost = m.Lost && !h.Made
+	case h.Made && (r.Phase == PhaseMaking || m.Lost && r.Shown == ""):
+		// Nobody has seen the first id, and what came with it (credentials) is lost or never came: the new one serves.
+		r.ID, r.Strays = h.ID, without(with(r.Strays, r.ID), h.ID)
+		m.Lost = false
+	default:
+		r.Strays = with(r.Strays, h.ID)
+	}
+	switch {
+	case h.Made && r.Phase == PhaseMaking && r.ID == h.ID:
+		r.Phase = PhaseLive
+		if e.Backend.Ways().Repeat {
+			r.Missed = false // whatever the attempts before this one made is this id
+		}
+	case h.Named && r.Phase == PhaseMaking && r.ID == h.ID && r.Goal == GoalWant && r.Attempt == "":
+		m = e.mint(m) // the create's attempt opens in the write that keeps the id
+		r.Attempt = m.Mine
+	case h.Ended && !h.Made && !h.Named && h.ID == "":
+		r.Missed = true
+	}
+	if r.Phase >= PhaseReleased {
+		m.Due = 0
+	}
+	m.Hand = Hand{}
+	if r == m.Rec {
+		return act{door: toMemo, memo: m}
+	}
+	return act{door: toSave, rec: r, memo: m}
+}
+
+// move writes a new phase, and with it begins a new page of the memo.
+func (e *Engine) move(m Memo, p Phase, now time.Duration) act {
+	r := m.Rec
+	if m.ready() {
+		r.Attempt = "" // opened, never called
+	}
+	if r.Attempt != "" {
+		r.Doubt = true
+	}
+	if p == PhaseReleased || p == PhaseRetained {
+		r.Attempt, r.Word = "", WordNone
+	}
+	r.Phase = p
+	n := Memo{Lead: m.Lead, Open: m.Open, Mine: m.Mine, Called: m.Called, Seen: m.Seen, Fresh: true, Live: m.Live}
+	switch p {
+	case PhaseDeleting:
+		n.Own = true
+	case PhaseReleased:
+		n.Open = max(m.Open, now) // a late delete of ours: a name that comes again waits for it
+		n.Due = now + e.Pace.Sweep
+	}
+	return act{door: toSave, rec: r, memo: n}
+}
+
+// leave lets go of what was made elsewhere and stays: first the finalizers, then the record.
+func (e *Engine) leave(m Memo) act {
+	if m.Rec.Bound && !m.Freed {
+		return act{door: toFree}
+	}
+	return act{door: toDrop}
+}
+
+func (e *Engine) retained(m Memo, now time.Duration) act {
+	r := m.Rec
+	switch {
+	case r.Goal == GoalWant && r.ID != "":
+		return e.move(m, PhaseLive, now)
+	case r.Goal == GoalWant:
+		return e.move(m, PhaseMaking, now)
+	case r.Word == WordDelete:
+		return e.move(m, PhaseDeleting, now)
+	case r.Bound && !m.Freed:
+		return act{door: toFree}
+	case r.Word == WordRelease:
+		return act{door: toDrop}
+	}
+	return act{next: Next{Kind: Done, Why: WhyRetained}}
+}
+
+// stop says that somebody has to decide or to mend something.
+func (e *Engine) stop(why Why) act {
+	return act{next: Next{Kind: Stuck, After: e.Pace.Max, Why: why}}
+}
+
+func held(m Memo, now time.Duration) act {
+	kind := Wait
+	if m.Why.Stuck() {
+		kind = Stuck
+	}
+	return act{next: Next{kind, m.After - now, m.Why}}
+}
