@@ -41,6 +41,18 @@ type Credentials struct {
 // Empty tells that the driver gave nothing.
 func (c Credentials) Empty() bool { return c.S3 == nil && c.Azure == nil && c.GCS == nil }
 
+// The three formatters keep fmt from the fields: for a verb that does not fit a pointer, fmt prints what the
+// pointer leads to without asking the fields how.
+
+// Format redacts.
+func (S3Credentials) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(redacted)) }
+
+// Format redacts.
+func (AzureCredentials) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(redacted)) }
+
+// Format redacts.
+func (GCSCredentials) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(redacted)) }
+
 // S3Credentials is an access key.
 type S3Credentials struct{ AccessKeyID, AccessSecretKey Secret }
 
