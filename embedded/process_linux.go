@@ -1,0 +1,7 @@
+package embedded
+
+import "syscall"
+
+func childAttributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
