@@ -30,8 +30,9 @@
 // # What is not there
 //
 // Only the API runs. Without kube-controller-manager no namespace is ever
-// emptied, nothing is garbage-collected, and no ServiceAccount named "default"
-// is made; without scheduler and kubelet no Pod runs.
+// emptied, nothing is garbage-collected, no ServiceAccount named "default" is
+// made, and the aggregated cluster roles admin, edit and view are empty; without
+// scheduler and kubelet no Pod runs.
 //
 // etcd answers anyone on the machine's loopback, as it does under envtest: don't
 // keep real secrets here.

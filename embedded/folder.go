@@ -8,14 +8,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// lockPatience is how long the children of a killed start may take to die.
-const lockPatience = 3 * time.Second
+// lockPatience is how long the children of a start that died may take to follow.
+const lockPatience = 5 * time.Second
 
 // folder is the place of one server's data, held by one start at a time.
 type folder struct {
@@ -63,13 +64,10 @@ func (f *folder) take(ctx context.Context, server string) error {
 			lock.Close()
 			return fmt.Errorf("lock %s: %w", path, err)
 		}
-		if time.Now().After(give) {
-			holder := "another process"
-			if pid, err := os.ReadFile(path); err == nil && len(pid) > 0 {
-				holder = "process " + strings.TrimSpace(string(pid)) + " or what it started"
-			}
+		holder := readLock(path)
+		if holder == 0 || unix.Kill(holder, 0) != unix.ESRCH || time.Now().After(give) {
 			lock.Close()
-			return fmt.Errorf("data folder %s of %s is in use by %s: stop that, or use another folder", f.path, server, holder)
+			return fmt.Errorf("data folder %s of %s is in use by process %d or what it started: stop that, or use another folder", f.path, server, holder)
 		}
 		select {
 		case <-ctx.Done():
@@ -84,6 +82,19 @@ func (f *folder) take(ctx context.Context, server string) error {
 	}
 	f.lock = lock
 	return nil
+}
+
+// readLock returns the process that wrote the lock file, 0 if that can't be read.
+func readLock(path string) int {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return 0
+	}
+	return pid
 }
 
 func writeAt(f *os.File, text string) error {
