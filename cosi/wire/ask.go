@@ -114,13 +114,3 @@ func (c *Client) explain(err error) error {
 	}
 	return fmt.Errorf("nobody answers on the driver socket %s; the driver died or is starting: %w", c.address, err)
 }
-
-func capabilitiesFrom(c *recovery.Capabilities) Capabilities {
-	return Capabilities{
-		DeleteByName:     c.GetDeleteByName(),
-		FindByName:       c.GetFindByName(),
-		List:             c.GetList(),
-		CreateRepeatSafe: c.GetCreateRepeatSafe(),
-		OwnerMark:        c.GetOwnerMark(),
-	}
-}

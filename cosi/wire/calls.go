@@ -131,14 +131,6 @@ func (c *Client) List(ctx context.Context, kind Kind, req ListRequest) (Page, er
 	return Page{Items: itemsFrom(resp.GetItems()), NextPageToken: resp.GetNextPageToken()}, err
 }
 
-func itemsFrom(in []*recovery.Item) []Item {
-	var out []Item
-	for _, i := range in {
-		out = append(out, Item{ID: i.GetId(), Name: i.GetName(), Owner: i.GetOwnerMark()})
-	}
-	return out
-}
-
 // refuse is an error of this package's own, before any call.
 func refuse(who caller, op, subject string, code codes.Code, message string) error {
 	return &notSentError{&CallError{Op: op, Subject: subject, Driver: who.driver, Endpoint: who.endpoint, Err: status.Error(code, message)}}

@@ -57,6 +57,33 @@ func authenticationTo2(a AuthenticationType) *v1alpha2.AuthenticationType {
 	return &v1alpha2.AuthenticationType{Type: t}
 }
 
+func authenticationFrom2(a *v1alpha2.AuthenticationType) AuthenticationType {
+	switch a.GetType() {
+	case v1alpha2.AuthenticationType_KEY:
+		return Key
+	case v1alpha2.AuthenticationType_SERVICE_ACCOUNT:
+		return ServiceAccount
+	}
+	return AuthenticationType(a.GetType().String())
+}
+
+func accessedFrom2(in []*v1alpha2.DriverGrantBucketAccessRequest_AccessedBucket) []AccessedBucket {
+	var out []AccessedBucket
+	for _, b := range in {
+		mode := AccessMode(b.GetAccessMode().GetMode().String())
+		switch b.GetAccessMode().GetMode() {
+		case v1alpha2.AccessMode_READ_WRITE:
+			mode = ReadWrite
+		case v1alpha2.AccessMode_READ_ONLY:
+			mode = ReadOnly
+		case v1alpha2.AccessMode_WRITE_ONLY:
+			mode = WriteOnly
+		}
+		out = append(out, AccessedBucket{ID: b.GetBucketId(), Mode: mode})
+	}
+	return out
+}
+
 func accessedTo2(in []AccessedBucket) []*v1alpha2.DriverGrantBucketAccessRequest_AccessedBucket {
 	var out []*v1alpha2.DriverGrantBucketAccessRequest_AccessedBucket
 	for _, b := range in {
@@ -90,6 +117,41 @@ func bucketInfoFrom2(in *v1alpha2.ObjectProtocolAndBucketInfo) BucketInfo {
 	}
 	if g := in.GetGcs(); g != nil {
 		out.GCS = &GCSBucket{ProjectID: g.GetProjectId(), BucketName: g.GetBucketName()}
+	}
+	return out
+}
+
+func bucketInfoTo2(in BucketInfo) *v1alpha2.ObjectProtocolAndBucketInfo {
+	out := &v1alpha2.ObjectProtocolAndBucketInfo{}
+	if s := in.S3; s != nil {
+		style := v1alpha2.S3AddressingStyle_UNKNOWN
+		switch s.AddressingStyle {
+		case PathStyle:
+			style = v1alpha2.S3AddressingStyle_PATH
+		case VirtualStyle:
+			style = v1alpha2.S3AddressingStyle_VIRTUAL
+		}
+		out.S3 = &v1alpha2.S3BucketInfo{BucketId: s.BucketID, Endpoint: s.Endpoint, Region: s.Region, AddressingStyle: &v1alpha2.S3AddressingStyle{Style: style}}
+	}
+	if a := in.Azure; a != nil {
+		out.Azure = &v1alpha2.AzureBucketInfo{StorageAccount: a.StorageAccount}
+	}
+	if g := in.GCS; g != nil {
+		out.Gcs = &v1alpha2.GcsBucketInfo{ProjectId: g.ProjectID, BucketName: g.BucketName}
+	}
+	return out
+}
+
+func credentialsTo2(in Credentials) *v1alpha2.CredentialInfo {
+	out := &v1alpha2.CredentialInfo{}
+	if s := in.S3; s != nil {
+		out.S3 = &v1alpha2.S3CredentialInfo{AccessKeyId: s.AccessKeyID.Reveal(), AccessSecretKey: s.AccessSecretKey.Reveal()}
+	}
+	if a := in.Azure; a != nil {
+		out.Azure = &v1alpha2.AzureCredentialInfo{AccessToken: a.AccessToken.Reveal(), ExpiryTimestamp: a.Expiry}
+	}
+	if g := in.GCS; g != nil {
+		out.Gcs = &v1alpha2.GcsCredentialInfo{AccessId: g.AccessID.Reveal(), AccessSecret: g.AccessSecret.Reveal(), PrivateKeyName: g.PrivateKeyName, ServiceAccount: g.ServiceAccount}
 	}
 	return out
 }

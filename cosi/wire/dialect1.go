@@ -2,7 +2,6 @@ package wire
 
 import (
 	"context"
-	"strings"
 
 	"google.golang.org/grpc/codes"
 	v1alpha1 "sigs.k8s.io/container-object-storage-interface/proto"
@@ -79,55 +78,4 @@ func (d *dialect1) revokeAccess(ctx context.Context, req RevokeRequest) error {
 	_, err := call(ctx, d.who, "DriverRevokeBucketAccess", req.AccountID, d.p.DriverRevokeBucketAccess,
 		&v1alpha1.DriverRevokeBucketAccessRequest{BucketId: bucket, AccountId: req.AccountID, RevokeAccessContext: req.Parameters})
 	return err
-}
-
-func authenticationTo1(a AuthenticationType) v1alpha1.AuthenticationType {
-	switch a {
-	case Key:
-		return v1alpha1.AuthenticationType_Key
-	case ServiceAccount:
-		return v1alpha1.AuthenticationType_IAM
-	}
-	return v1alpha1.AuthenticationType_UnknownAuthenticationType
-}
-
-// bucketInfoFrom1: in v1alpha1 the bucket's name in the protocol is its id; the endpoint comes only with
-// credentials.
-func bucketInfoFrom1(id string, p *v1alpha1.Protocol) BucketInfo {
-	switch t := p.GetType().(type) {
-	case *v1alpha1.Protocol_S3:
-		return BucketInfo{S3: &S3Bucket{BucketID: id, Region: t.S3.GetRegion()}}
-	case *v1alpha1.Protocol_AzureBlob:
-		return BucketInfo{Azure: &AzureBucket{StorageAccount: t.AzureBlob.GetStorageAccount()}}
-	case *v1alpha1.Protocol_Gcs:
-		return BucketInfo{GCS: &GCSBucket{ProjectID: t.Gcs.GetProjectId(), BucketName: id}}
-	}
-	return BucketInfo{}
-}
-
-// credentialsFrom1 reads the free-form map of a v1alpha1 grant, by the keys that upstream's v1alpha1
-// sidecar reads: protocol "s3" or "azure", then the fields below. Letter case does not matter: drivers
-// differ. No released driver gives credentials of Google Cloud Storage.
-func credentialsFrom1(bucket string, in map[string]*v1alpha1.CredentialDetails) (BucketInfo, Credentials) {
-	var info BucketInfo
-	var cred Credentials
-	for protocol, details := range in {
-		field := func(name string) string {
-			for k, v := range details.GetSecrets() {
-				if strings.EqualFold(k, name) {
-					return v
-				}
-			}
-			return ""
-		}
-		switch strings.ToLower(protocol) {
-		case "s3":
-			info.S3 = &S3Bucket{BucketID: bucket, Endpoint: field("endpoint"), Region: field("region")}
-			cred.S3 = &S3Credentials{AccessKeyID: Secret(field("accessKeyID")), AccessSecretKey: Secret(field("accessSecretKey"))}
-		case "azure":
-			info.Azure = &AzureBucket{StorageAccount: field("storageAccount")}
-			cred.Azure = &AzureCredentials{AccessToken: Secret(field("accessToken")), Expiry: field("expiryTimeStamp")}
-		}
-	}
-	return info, cred
 }

@@ -33,5 +33,8 @@
 // module is used as it is: a driver author's program may link it too, and two registrations of one
 // protobuf package in a Go program panic at start.
 //
+// [Register] is the other side: it serves any Driver over gRPC, in any dialect. Tests use it for doubles;
+// package driver, the kit for drivers, builds on it.
+//
 // This package imports gRPC and protobuf, never Kubernetes.
 package wire
