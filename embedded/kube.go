@@ -321,10 +321,24 @@ func (k *Kube) Stop() error {
 		return nil
 	}
 	var errs []error
-	for _, p := range []*Process{api, etcd} { // etcd last: the API server can't end in order without it
-		if p != nil {
-			errs = append(errs, p.Stop())
+	if api != nil {
+		stop := api.Stop
+		if ended(etcd) {
+			stop = api.Kill // without etcd it waits for its watches and doesn't end in order
 		}
+		errs = append(errs, stop())
+	}
+	if etcd != nil {
+		errs = append(errs, etcd.Stop())
 	}
 	return errors.Join(append(errs, k.folder.close())...)
+}
+
+func ended(p *Process) bool {
+	select {
+	case <-p.Done():
+		return true
+	default:
+		return false
+	}
 }

@@ -54,6 +54,9 @@ func configMap(name string) *core.ConfigMap {
 
 // TestKubeKeepsEverything goes through the life of one data folder.
 func TestKubeKeepsEverything(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts real servers, which may have to be built")
+	}
 	ctx, dir := t.Context(), t.TempDir()
 	k := startKube(t, KubeOptions{Dir: dir})
 	admin := kubeClient(t, k.Config())
@@ -165,6 +168,9 @@ func TestKubeKeepsEverything(t *testing.T) {
 
 // TestKubeForTests starts what most tests want: a temporary folder, free ports.
 func TestKubeForTests(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts real servers, which may have to be built")
+	}
 	ctx := t.Context()
 	k := startKube(t, KubeOptions{NoPriorityAndFairness: true, ExtraAPIArgs: []string{"--v=1"}})
 	admin := kubeClient(t, k.Config())
@@ -227,6 +233,9 @@ func TestKubeForTests(t *testing.T) {
 
 // A server that can't start says why, in its own words.
 func TestKubeThatCannotStart(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts real servers, which may have to be built")
+	}
 	_, err := StartKube(t.Context(), KubeOptions{ExtraAPIArgs: []string{"--no-such-flag"}})
 	wantText(t, err, "kube-apiserver ended before it was ready", "no-such-flag")
 }

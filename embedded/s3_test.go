@@ -120,6 +120,9 @@ func startS3(t *testing.T, o S3Options) *S3 {
 }
 
 func TestS3(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts real servers, which may have to be built")
+	}
 	ctx, dir := t.Context(), t.TempDir()
 	server := startS3(t, S3Options{Dir: dir, Region: "eu-test-1"})
 	access, secret := server.Root()
