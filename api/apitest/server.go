@@ -14,7 +14,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
@@ -178,3 +180,36 @@ func (s *Server) Objects(t testing.TB, object *unstructured.Unstructured) dynami
 
 // Name makes an object name that this server has not seen.
 func (s *Server) Name() string { return fmt.Sprintf("case-%d", s.names.Add(1)) }
+
+// Table is what "kubectl get -o wide" prints of an object: the cells by column.
+func (s *Server) Table(t testing.TB, object *unstructured.Unstructured) map[string]any {
+	t.Helper()
+	k := s.kinds[object.GroupVersionKind().GroupKind()]
+	config := rest.CopyConfig(s.kube.Config())
+	config.GroupVersion = &schema.GroupVersion{Group: k.resource.Group, Version: k.resource.Version}
+	config.APIPath = "/apis"
+	config.NegotiatedSerializer = metav1Codecs()
+	client, err := rest.RESTClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table metav1.Table
+	if err := client.Get().SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").
+		NamespaceIfScoped(object.GetNamespace(), k.namespaced).Resource(k.resource.Resource).Name(object.GetName()).
+		Do(t.Context()).Into(&table); err != nil {
+		t.Fatal(err)
+	}
+	cells := map[string]any{}
+	for i, column := range table.ColumnDefinitions {
+		cells[column.Name] = table.Rows[0].Cells[i]
+	}
+	return cells
+}
+
+// metav1Codecs decodes what belongs to no group of its own, such as a Table.
+func metav1Codecs() runtime.NegotiatedSerializer {
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
+	metav1.AddMetaToScheme(scheme)
+	return serializer.NewCodecFactory(scheme).WithoutConversion()
+}

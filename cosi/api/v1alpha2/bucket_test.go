@@ -46,6 +46,7 @@ func TestBucketRules(t *testing.T) {
 		protocolCases(dynamicBucket, "spec.protocols"),
 		subdomainCases(dynamicBucket, "spec.bucketClaimRef.name"),
 		commonStatusCases(dynamicBucket),
+		protocolStatusCases(dynamicBucket),
 		idStatusCases(dynamicBucket, "bucketID"),
 		cases{
 			create(dynamicBucket, "policy Retain", set("spec.deletionPolicy", `"Retain"`), ""),
@@ -62,6 +63,7 @@ func TestBucketRules(t *testing.T) {
 			create(dynamicBucket, "claim's uid short", set("spec.bucketClaimRef.uid", `"0b1d5e6a"`), "should be at least 36 chars long"),
 			create(dynamicBucket, "claim's uid in capitals", set("spec.bucketClaimRef.uid", `"0B1D5E6A-3C1F-4F6B-9A52-7F0E8D1C2B3A"`), mismatch),
 			create(dynamicBucket, "claim's uid of 37", set("spec.bucketClaimRef.uid", text(long(37))), tooLong),
+			create(staticBucket, "parameters empty", set("spec.parameters", `{}`), "should have at least 1 properties"),
 			create(staticBucket, "id with every sign", set("spec.existingBucketID", `"aZ09/._-"`), ""),
 			create(staticBucket, "id of 2048", set("spec.existingBucketID", text(long(2048))), ""),
 			create(staticBucket, "id of 2049", set("spec.existingBucketID", text(long(2049))), tooLong),
@@ -91,10 +93,8 @@ func TestBucketRules(t *testing.T) {
 			update(dynamicBucket, "id added", set("spec.existingBucketID", `"b1"`), idAR),
 
 			status(dynamicBucket, "", "all at once", made, ""),
-			status(dynamicBucket, made, "protocols removed", `{"status":{"protocols":null}}`, "protocols cannot be removed once set"),
-			status(dynamicBucket, made, "protocols changed", `{"status":{"protocols":["S3","GCS"]}}`, ""),
-			status(dynamicBucket, "", "protocols unknown", `{"status":{"readyToUse":true,"protocols":["NFS"]}}`, unsupported),
 			status(dynamicBucket, made, "info changed", `{"status":{"bucketInfo":{"COSI_S3_REGION":"eu"}}}`, ""),
+			status(dynamicBucket, "", "info empty", `{"status":{"readyToUse":true,"bucketInfo":{}}}`, "should have at least 1 properties"),
 			status(dynamicBucket, made, "info of 128", `{"status":{"bucketInfo":`+entries(127)+`}}`, ""),
 			status(dynamicBucket, made, "info of 129", `{"status":{"bucketInfo":`+entries(128)+`}}`, tooMany),
 		},

@@ -43,7 +43,6 @@ type BucketAccessClassSpec struct {
 
 	// parameters are handed to the driver as they are.
 	// +optional
-	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=512
 	Parameters map[string]string `json:"parameters,omitempty"`
 

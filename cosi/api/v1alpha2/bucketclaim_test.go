@@ -35,6 +35,7 @@ func TestBucketClaimRules(t *testing.T) {
 		subdomainCases(staticClaim, "spec.existingBucketName"),
 		protocolCases(dynamicClaim, "spec.protocols"),
 		commonStatusCases(dynamicClaim),
+		protocolStatusCases(dynamicClaim),
 		cases{
 			create(dynamicClaim, "class only", `{}`, ""),
 			create(dynamicClaim, "bucket only", toStatic, ""),
@@ -61,10 +62,6 @@ func TestBucketClaimRules(t *testing.T) {
 			status(dynamicClaim, "", "bucket in capitals", at(`"BC-1"`), notSubdomain),
 			status(dynamicClaim, "", "bucket empty", at(`""`), tooShort),
 			status(dynamicClaim, "", "bucket of 254", at(text(long(254))), tooLong),
-			status(dynamicClaim, bound, "protocols changed", `{"status":{"protocols":["S3","GCS"]}}`, ""),
-			status(dynamicClaim, bound, "protocols removed", `{"status":{"protocols":null}}`, "protocols cannot be removed once set"),
-			status(dynamicClaim, "", "protocols unknown", `{"status":{"readyToUse":false,"protocols":["NFS"]}}`, unsupported),
-			status(dynamicClaim, "", "protocols none", `{"status":{"readyToUse":false,"protocols":[]}}`, tooFew),
 		},
 	))
 }

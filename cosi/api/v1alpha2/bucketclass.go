@@ -37,7 +37,6 @@ type BucketClassSpec struct {
 
 	// parameters are handed to the driver as they are.
 	// +optional
-	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=512
 	Parameters map[string]string `json:"parameters,omitempty"`
 }

@@ -2,6 +2,7 @@ package v1alpha2_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -34,6 +35,7 @@ func TestBucketClassRules(t *testing.T) {
 			create(bucketClass, "policy Retain", set("spec.deletionPolicy", `"Retain"`), ""),
 			create(bucketClass, "policy missing", set("spec.deletionPolicy", `null`), required),
 			create(bucketClass, "policy unknown", set("spec.deletionPolicy", `"Recycle"`), unsupported),
+			create(strings.Replace(bucketClass, "tier: hot", "", 1), "parameters empty", `{}`, ""),
 			create(bucketClass, "no spec", `{"spec":null}`, required),
 
 			update(bucketClass, "label", `{"metadata":{"labels":{"a":"b"}}}`, ""),
@@ -57,11 +59,13 @@ func TestBucketAccessClassRules(t *testing.T) {
 			create(accessClass, "modes absent", set("spec.disallowedBucketAccessModes", `null`), ""),
 			create(accessClass, "modes all", set("spec.disallowedBucketAccessModes", `["ReadWrite","ReadOnly","WriteOnly"]`), ""),
 			create(accessClass, "modes none", set("spec.disallowedBucketAccessModes", `[]`), tooFew),
+			create(accessClass, "modes four", set("spec.disallowedBucketAccessModes", `["ReadWrite","ReadOnly","WriteOnly","ReadOnly"]`), tooMany),
 			create(accessClass, "modes unknown", set("spec.disallowedBucketAccessModes", `["Admin"]`), unsupported),
 			create(accessClass, "modes twice the same", set("spec.disallowedBucketAccessModes", `["ReadOnly","ReadOnly"]`), duplicate),
 			create(accessClass, "several buckets absent", set("spec.multiBucketAccess", `null`), ""),
 			create(accessClass, "several buckets no", set("spec.multiBucketAccess", `"SingleBucket"`), ""),
 			create(accessClass, "several buckets unknown", set("spec.multiBucketAccess", `"Two"`), unsupported),
+			create(strings.Replace(accessClass, "tier: hot", "", 1), "parameters empty", `{}`, ""),
 			create(accessClass, "no spec", `{"spec":null}`, required),
 
 			update(accessClass, "label", `{"metadata":{"labels":{"a":"b"}}}`, ""),

@@ -23,7 +23,8 @@
 //     are final once set. Check an id with CheckID before the write: a driver may
 //     answer one that the API server refuses.
 //   - Empty lists and maps are left out, never written as empty: the schema asks
-//     for at least one member. The omitempty tags do that.
+//     for at least one member. The omitempty tags do that. Only a class may have
+//     empty parameters, which some versions of upstream take.
 //
 // Sources: the COSI API of the upstream repository as of spring 2026, and
 // KEP-1979. Only k8s.io/apimachinery is imported.

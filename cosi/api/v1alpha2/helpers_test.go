@@ -1,12 +1,14 @@
 package v1alpha2_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/custody-storage/custody/api/apitest"
@@ -171,5 +173,66 @@ func TestClassRules(t *testing.T) {
 	}
 	if class.MultiBucketAccess = cosi.MultiBucketAccessMultiple; !class.AllowsSeveralBuckets() {
 		t.Error("MultipleBuckets must allow several buckets")
+	}
+}
+
+// An object that was never served must be written without a status: an empty one
+// lacks readyToUse and would be refused wherever statuses are written.
+func TestUnsetStatusIsLeftOut(t *testing.T) {
+	for _, object := range []runtime.Object{&cosi.BucketClaim{}, &cosi.Bucket{}, &cosi.BucketAccess{}} {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		encoded, err := json.Marshal(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, there := content["status"]; there || strings.Contains(string(encoded), "status") {
+			t.Errorf("%T has a status: %s", object, encoded)
+		}
+	}
+}
+
+func TestEveryKindIsRegistered(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := cosi.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []string{"BucketClaim", "Bucket", "BucketClass", "BucketAccess", "BucketAccessClass"} {
+		for _, name := range []string{kind, kind + "List"} {
+			if !scheme.Recognizes(cosi.Kind(name)) {
+				t.Errorf("%s is not registered", name)
+			}
+		}
+	}
+}
+
+func TestColumnsThatAPersonSees(t *testing.T) {
+	object, err := apitest.Parse(dynamicBucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	object.SetName(server.Name())
+	client := server.Objects(t, object)
+	made, err := client.Create(t.Context(), object, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made.Object["status"] = map[string]any{
+		"readyToUse": true, "bucketID": "b1", "protocols": []any{"S3"},
+		"error": map[string]any{"message": "NotEmpty: 3 objects"},
+	}
+	if made, err = client.UpdateStatus(t.Context(), made, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	cells := server.Table(t, made)
+	delete(cells, "AGE")
+	want := map[string]any{
+		"Name": made.GetName(), "READY": true, "DRIVER": "s3.example.com", "POLICY": "Delete", "NAMESPACE": "web",
+		"CLAIM": "pictures", "ID": "b1", "PROTOCOLS": `["S3"]`, "ERROR": "NotEmpty: 3 objects",
+	}
+	if diff := cmp.Diff(want, cells); diff != "" {
+		t.Error(diff)
 	}
 }
