@@ -43,16 +43,20 @@ const (
 const (
 	ReasonNoWayToLook     = "NoWayToLook"     // the driver offers no way to find what may be there
 	ReasonNotOurs         = "NotOurs"         // something of this name exists and is not proved to be ours
+	ReasonUnproven        = "Unproven"        // an id came from elsewhere and is not proved to be ours
 	ReasonSharedID        = "SharedID"        // another Intent holds one of the ids
+	ReasonNameSpent       = "NameSpent"       // the name was used before and is under a tombstone
+	ReasonOwnerGone       = "OwnerGone"       // the object vanished and nobody said that the thing may go
 	ReasonNewerFormat     = "NewerFormat"     // the record is of a newer format
 	ReasonOtherCluster    = "OtherCluster"    // the record belongs to another cluster
 	ReasonOtherOwner      = "OtherOwner"      // the record belongs to another object of the same name
 	ReasonOtherDriver     = "OtherDriver"     // the record belongs to another driver
-	ReasonIDRefused       = "IDRefused"       // the API server refuses the id
+	ReasonAPIRefuses      = "APIRefuses"      // the API server refuses what is to be written, an id for instance
+	ReasonTemplateFails   = "TemplateFails"   // the template for ids gives none
+	ReasonCredentialsLost = "CredentialsLost" // credentials are lost and can't be asked for again
 	ReasonInputMissing    = "InputMissing"    // a Secret that the driver needs is gone
 	ReasonDriverRefuses   = "DriverRefuses"   // the driver answers an error that a repeat won't change
 	ReasonDriverDown      = "DriverDown"      // the driver can't be reached
 	ReasonNotEmpty        = "NotEmpty"        // the bucket holds objects
-	ReasonWaitsForAdmin   = "WaitsForAdmin"   // the owner is gone and nobody said that the thing may go
-	ReasonNothingStandsBy = "NothingStandsBy" // False: nothing is in the way
+	ReasonUnhindered      = "Unhindered"      // False: nothing is in the way
 )

@@ -32,4 +32,4 @@
 // +groupName=custody.dev
 package v1alpha1
 
-//go:generate go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0 object crd paths=. output:crd:dir=../crds
+//go:generate go run ../../hack/tool controller-gen object crd paths=. output:crd:dir=../crds

@@ -51,6 +51,7 @@ type Intent struct {
 // +kubebuilder:validation:XValidation:rule="self.formatVersion > 1 || !has(self.word) || self.word in ['Delete', 'Release', 'Retry']",message="word must be one of Delete, Release, Retry"
 // +kubebuilder:validation:XValidation:rule="self.formatVersion > 1 || !has(self.phase) || !(self.phase in ['Released', 'Sweeping']) || has(self.releasedAt)",message="releasedAt must be set in the phases Released and Sweeping"
 // +kubebuilder:validation:XValidation:rule="self.formatVersion > 1 || !has(self.phase) || self.phase != 'Live' || has(self.id)",message="id must be set in the phase Live"
+// +kubebuilder:validation:XValidation:rule="self.formatVersion > 1 || !has(oldSelf.doubt) || !oldSelf.doubt || (has(self.doubt) && self.doubt)",message="doubt cannot be cleared"
 // +kubebuilder:validation:XValidation:rule="self.formatVersion >= oldSelf.formatVersion",message="formatVersion cannot go back"
 type IntentSpec struct {
 	// formatVersion is the format of this record. See ReadFormat.
@@ -128,6 +129,16 @@ type IntentSpec struct {
 	// is never cleared.
 	// +optional
 	Doubt bool `json:"doubt,omitempty"`
+
+	// missed says that a create call was answered, but not with success: something
+	// may have been made, so a look comes before release.
+	// +optional
+	Missed bool `json:"missed,omitempty"`
+
+	// linger says that a delete call of another process may still be under way, so
+	// that release leaves a tombstone.
+	// +optional
+	Linger bool `json:"linger,omitempty"`
 
 	// proven says that the name holds the owner's UID and that nothing else may
 	// create it, so that what has this name is ours.

@@ -88,6 +88,7 @@ const (
 	badWord   = "word must be one of Delete, Release, Retry"
 	noTime    = "releasedAt must be set in the phases Released and Sweeping"
 	noID      = "id must be set in the phase Live"
+	noClear   = "doubt cannot be cleared"
 	backwards = "formatVersion cannot go back"
 )
 
@@ -212,6 +213,11 @@ func TestIntentRules(t *testing.T) {
 	update("phase, attempt and strays", spec(`"phase":"Deleting","attempt":null,"strayIDs":null`), "")
 	update("to a tombstone", spec(`"phase":"Released","releasedAt":"2026-12-01T18:00:00Z","id":null,"strayIDs":null`), "")
 	update("to a tombstone without time", spec(`"phase":"Released"`), noTime)
+	update("doubt cleared", spec(`"doubt":false`), noClear)
+	update("doubt removed", spec(`"doubt":null`), noClear)
+	update("doubt cleared by a newer format", spec(`"formatVersion":2,"doubt":false`), "")
+	update("missed and linger", spec(`"missed":true,"linger":true`), "")
+	update("missed and linger cleared", spec(`"missed":null,"linger":null`), "")
 	update("Live loses its id", spec(`"id":null`), noID)
 	update("owner's uid", spec(`"owner":{"uid":"11111111-2222-4333-8444-555555555555"}`), "")
 	update("name changed", spec(`"name":"other"`), "name is immutable")
@@ -221,6 +227,7 @@ func TestIntentRules(t *testing.T) {
 	update("owner's kind changed", spec(`"owner":{"kind":"Bucket"}`), "owner.kind is immutable")
 	update("owner removed", spec(`"owner":null`), required)
 	update("format up", spec(`"formatVersion":2`), "")
+	on(apitest.Update, newIntent)("doubt set", spec(`"doubt":true`), "")
 	// A program of the older format that writes over a newer record would lose it.
 	on(apitest.Update, strings.Replace(newIntent, "formatVersion: 1", "formatVersion: 2", 1))("format down", spec(`"formatVersion":1`), backwards)
 

@@ -5,7 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"pgregory.net/rapid"
@@ -110,6 +112,30 @@ func TestEveryKindIsRegistered(t *testing.T) {
 	for _, kind := range []string{"Intent", "IntentList"} {
 		if !scheme.Recognizes(custody.GroupVersion().WithKind(kind)) {
 			t.Errorf("%s is not registered", kind)
+		}
+	}
+}
+
+// What a program reads and writes back unchanged must be stored unchanged: a field
+// that came or went on the way would be a write of its own.
+func TestRecordSurvivesReadAndWriteBack(t *testing.T) {
+	for _, text := range []string{accessIntent, newIntent} {
+		stored := store(t, text)
+		var intent custody.Intent
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(stored.Object, &intent, true); err != nil {
+			t.Fatalf("the types lack a field of the definition: %v", err)
+		}
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&intent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		back := &unstructured.Unstructured{Object: content}
+		written, err := server.Objects(t, back).Update(t.Context(), back, metav1.UpdateOptions{FieldValidation: metav1.FieldValidationStrict})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if written.GetResourceVersion() != stored.GetResourceVersion() {
+			t.Errorf("writing it back unchanged has changed it:\n%s", cmp.Diff(stored.Object, written.Object))
 		}
 	}
 }

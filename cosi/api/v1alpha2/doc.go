@@ -33,4 +33,4 @@
 // +groupName=objectstorage.k8s.io
 package v1alpha2
 
-//go:generate go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0 object crd paths=. output:crd:dir=../crds
+//go:generate go run ../../../hack/tool controller-gen object crd paths=. output:crd:dir=../crds
