@@ -38,7 +38,7 @@ func (e *Engine) created(m Memo, c Call, a Answer) (Memo, Next) {
 		m.Open = max(m.Open, e.Now())
 	}
 	deleting := m.Rec.Phase == PhaseDeleting
-	m.Hand = Hand{Full: ended || a.ID != "", ID: a.ID, Ended: ended}
+	m.Hand = Hand{Full: ended || a.ID != "", ID: a.ID, Ended: ended, Never: a.Code == NotSent}
 	if deleting && c.Op == Generate {
 		m.Hand.Full, m.Hand.Ended = a.ID != "", false // not under an attempt: it closes none
 	}

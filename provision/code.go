@@ -23,9 +23,13 @@ const (
 	Unavailable        Code = 14
 	DataLoss           Code = 15
 	Unauthenticated    Code = 16
+
+	// NotSent is not a code of gRPC: the call has never left this process, for want of a driver that listens or because
+	// the request was refused here. It is the one answer that proves that nothing was made.
+	NotSent Code = 17
 )
 
-// meaning is what the engine reads out of a code. No code proves that nothing was made: a driver may answer
+// meaning is what the engine reads out of a code. No code of a driver proves that nothing was made: a driver may answer
 // INVALID_ARGUMENT after it made the thing (aws-ebs-csi-driver#2803, gcp-filestore-csi-driver#925).
 type meaning struct {
 	name string
@@ -58,6 +62,7 @@ var codes = [...]meaning{
 	Unavailable:        {"UNAVAILABLE", false, true},
 	DataLoss:           {"DATA_LOSS", false, true},
 	Unauthenticated:    {"UNAUTHENTICATED", true, true},
+	NotSent:            {"NOT_SENT", true, true},
 }
 
 // String gives the code's name in gRPC's spelling.

@@ -157,7 +157,7 @@ func (e *Engine) keep(m Memo) act {
 	case h.Named && r.Phase == PhaseMaking && r.ID == h.ID && r.Goal == GoalWant && r.Attempt == "":
 		m = e.mint(m) // the create's attempt opens in the write that keeps the id
 		r.Attempt = m.Mine
-	case h.Ended && !h.Made && !h.Named && h.ID == "":
+	case h.Ended && !h.Made && !h.Named && !h.Never && h.ID == "":
 		r.Missed = true
 	}
 	if r.Phase >= PhaseReleased {

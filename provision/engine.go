@@ -77,6 +77,7 @@ type Hand struct {
 	ID    string
 	Made  bool // a create of ID was answered OK
 	Ended bool // the driver is done with our attempt
+	Never bool // ... for the call was never sent: nothing was made
 	Named bool // ID was generated, a create under it comes next
 }
 
