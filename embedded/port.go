@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -33,7 +34,7 @@ func FreePort() (int, error) {
 			return port, nil
 		}
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := listen(0)
 	if err != nil {
 		return 0, fmt.Errorf("find a free port: %w", err)
 	}
@@ -54,11 +55,16 @@ func firstEphemeralPort() int {
 }
 
 func listenable(port int) error {
-	l, err := net.Listen("tcp", address(port))
+	l, err := listen(port)
 	if err != nil {
 		return err
 	}
 	return l.Close()
+}
+
+// listen needs no context: no name is looked up.
+func listen(port int) (net.Listener, error) {
+	return (&net.ListenConfig{}).Listen(context.Background(), "tcp", address(port))
 }
 
 func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
