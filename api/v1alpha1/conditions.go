@@ -19,44 +19,69 @@ const (
 	ConditionOverdue = "Overdue"
 )
 
-// Reasons of ConditionSettled.
+// Reasons. The same words lead status.error of the object that is served and name
+// its events, so that one word finds all that was said of a fault.
+
+// Reasons that say that all is well. They stand where a condition that was raised
+// no longer holds.
 const (
-	ReasonAnswered    = "Answered"    // True: the last call was answered and kept
-	ReasonReleased    = "Released"    // True: nothing is left, the tombstone is kept
-	ReasonRetained    = "Retained"    // True: the thing stays by policy
-	ReasonAttemptOpen = "AttemptOpen" // False: a create call is open
-	ReasonDeleting    = "Deleting"    // False: ids or names are still to be deleted
-	ReasonSettling    = "Settling"    // False: waiting until a lost call can't land any more
-	ReasonSweeping    = "Sweeping"    // False: a tombstone is being swept
+	ReasonAnswered   = "Answered"   // Settled is True: the last call was answered and kept
+	ReasonUnhindered = "Unhindered" // Stuck or Overdue is False: nothing is in the way
+	ReasonReleased   = "Released"   // Settled is True: nothing is left, the tombstone is kept
+	ReasonRetained   = "Retained"   // Settled is True: the thing stays by its deletion policy
 )
 
-// Reasons of ConditionInDoubt.
-const (
-	ReasonCallUnanswered  = "CallUnanswered"  // a create call timed out or its answer was lost
-	ReasonOtherAttempt    = "OtherAttempt"    // an attempt that this process did not open was found
-	ReasonTakenOver       = "TakenOver"       // the object had a finalizer and no Intent
-	ReasonEveryCallClosed = "EveryCallClosed" // False: every call was answered
-)
+// ReasonCallUnanswered is the reason of ConditionInDoubt.
+const ReasonCallUnanswered = "CallUnanswered"
 
-// Reasons of ConditionStuck and, for those that pass by themselves, of
-// ConditionSettled.
+// Reasons of package provision, word for word: provision.Why says when each holds
+// and what to do.
 const (
-	ReasonNoWayToLook     = "NoWayToLook"     // the driver offers no way to find what may be there
-	ReasonNotOurs         = "NotOurs"         // something of this name exists and is not proved to be ours
-	ReasonUnproven        = "Unproven"        // an id came from elsewhere and is not proved to be ours
-	ReasonSharedID        = "SharedID"        // another Intent holds one of the ids
-	ReasonNameSpent       = "NameSpent"       // the name was used before and is under a tombstone
+	ReasonAPIUnavailable  = "APIUnavailable"  // the API took no read or write
+	ReasonAPIRefused      = "APIRefused"      // the API refuses what is to be written
+	ReasonSettling        = "Settling"        // a lost create may still land
+	ReasonCreateFailed    = "CreateFailed"    // the driver answered a create with an error
+	ReasonDeleteFailed    = "DeleteFailed"    // the driver answered a delete with an error
+	ReasonLookupFailed    = "LookupFailed"    // the driver could not read the thing by its id
+	ReasonLookFailed      = "LookFailed"      // the driver could not look by name
+	ReasonTemplateFailed  = "TemplateFailed"  // the template for ids gives none
+	ReasonHandsOff        = "HandsOff"        // the record is not ours to act on
 	ReasonOwnerGone       = "OwnerGone"       // the object vanished and nobody said that the thing may go
-	ReasonNewerFormat     = "NewerFormat"     // the record is of a newer format
-	ReasonOtherCluster    = "OtherCluster"    // the record belongs to another cluster
-	ReasonOtherOwner      = "OtherOwner"      // the record belongs to another object of the same name
-	ReasonOtherDriver     = "OtherDriver"     // the record belongs to another driver
-	ReasonAPIRefuses      = "APIRefuses"      // the API server refuses what is to be written, an id for instance
-	ReasonTemplateFails   = "TemplateFails"   // the template for ids gives none
+	ReasonNameTaken       = "NameTaken"       // something of this name exists and is not proved to be ours
+	ReasonNoWayToLook     = "NoWayToLook"     // the driver offers no way to find what may be there
+	ReasonSharedID        = "SharedID"        // another Intent holds one of the ids
+	ReasonUnproven        = "Unproven"        // the id came from elsewhere and is not proved to be ours
 	ReasonCredentialsLost = "CredentialsLost" // credentials are lost and can't be asked for again
-	ReasonInputMissing    = "InputMissing"    // a Secret that the driver needs is gone
-	ReasonDriverRefuses   = "DriverRefuses"   // the driver answers an error that a repeat won't change
-	ReasonDriverDown      = "DriverDown"      // the driver can't be reached
-	ReasonNotEmpty        = "NotEmpty"        // the bucket holds objects
-	ReasonUnhindered      = "Unhindered"      // False: nothing is in the way
+	ReasonNameSpent       = "NameSpent"       // the name was used before and is under a tombstone
 )
+
+// Reasons that say more than package provision can know. Each stands in the place
+// of one of its words.
+const (
+	// For HandsOff: whose the record is.
+	ReasonNewerFormat  = "NewerFormat"
+	ReasonOtherCluster = "OtherCluster"
+	ReasonOtherOwner   = "OtherOwner"
+	ReasonOtherDriver  = "OtherDriver"
+
+	// For HandsOff: why nothing was asked of the driver at all.
+	ReasonClaimGone      = "ClaimGone"      // the object's claim does not exist (any more)
+	ReasonClaimDeleting  = "ClaimDeleting"  // the object's claim is being deleted
+	ReasonNotHandedOver  = "NotHandedOver"  // the controller has not prepared the access
+	ReasonBucketMismatch = "BucketMismatch" // what the access says of a Bucket is not what the Bucket says
+
+	// For APIRefused: what is refused.
+	ReasonIDRefused          = "IDRefused"          // the driver's id does not fit the API
+	ReasonIDFinal            = "IDFinal"            // status has another id, which can't be changed
+	ReasonProtocolMissing    = "ProtocolMissing"    // the driver's answer lacks a protocol
+	ReasonCredentialsMissing = "CredentialsMissing" // the driver's answer lacks credentials
+	ReasonSecretTaken        = "SecretTaken"        // a Secret of that name belongs to somebody else
+
+	// For what waits.
+	ReasonDriverDown    = "DriverDown"    // the driver can't be reached
+	ReasonWaitsForClaim = "WaitsForClaim" // the Bucket is deleted, but its claim is not
+)
+
+// ReasonOtherController is the reason of an event: another program writes the
+// status of the same objects.
+const ReasonOtherController = "OtherController"
