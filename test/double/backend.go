@@ -263,9 +263,6 @@ func (b *Backend) create(r Request, late bool) Result {
 		id = fmt.Sprintf("%s-%08x", r.Kind, b.dice.Uint32())
 	}
 	t := &Thing{Kind: r.Kind, ID: id, Name: r.Name, Driver: b.config.Name, Nonce: b.next, Data: map[string]string{}}
-	if t.Name == "" {
-		t.Name = nameInID(id)
-	}
 	if r.Kind == Account {
 		t.Keys = []string{b.secret()}
 	}

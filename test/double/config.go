@@ -3,6 +3,8 @@ package double
 import (
 	"fmt"
 	"time"
+
+	"github.com/custody-storage/custody/cosi/wire"
 )
 
 // Dialect is the interface that the driver speaks.
@@ -39,16 +41,12 @@ const (
 	Anew Repeat = "anew"
 )
 
-// Offers is what the driver's Recovery service has for one kind.
-type Offers struct {
-	DeleteByName, FindByName, List, RepeatSafe, OwnerMark bool
-}
-
 // Trait is how the driver handles one kind.
 type Trait struct {
 	IDs    IDs
 	Repeat Repeat
-	Offers Offers
+	// Offers is what the driver's Recovery service has for the kind.
+	Offers wire.Capabilities
 }
 
 // Config says which driver this is.
@@ -86,7 +84,7 @@ func (c Config) check() error {
 		default:
 			return fmt.Errorf("double: driver %s: no repeat %q for a %s", c.Name, t.Repeat, kind)
 		}
-		if t.Offers.RepeatSafe && t.Repeat != Same {
+		if t.Offers.CreateRepeatSafe && t.Repeat != Same {
 			return fmt.Errorf("double: driver %s: says that repeats of a %s are safe, which %q is not", c.Name, kind, t.Repeat)
 		}
 	}

@@ -12,11 +12,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	v1alpha1 "sigs.k8s.io/container-object-storage-interface/proto"
 
 	"github.com/custody-storage/custody/cosi/wire"
-	"github.com/custody-storage/custody/cosi/wire/recovery"
-	"github.com/custody-storage/custody/cosi/wire/v1alpha2"
 )
 
 // Driver is the driver process: what it knows is lost when it dies.
@@ -37,15 +34,12 @@ func NewDriver(s Storage) (*Driver, error) {
 		return nil, err
 	}
 	d := &Driver{storage: s, config: c, server: grpc.NewServer(), running: map[string]int{}, landing: map[string]time.Time{}}
-	if c.Dialect == V1alpha1 {
-		v1alpha1.RegisterIdentityServer(d.server, &identity1{name: c.Name})
-		v1alpha1.RegisterProvisionerServer(d.server, &provisioner1{d: d})
-	} else {
-		v1alpha2.RegisterIdentityServer(d.server, &identity2{name: c.Name})
-		v1alpha2.RegisterProvisionerServer(d.server, &provisioner2{d: d})
+	services := wire.Services{
+		V1alpha1: c.Dialect == V1alpha1, V1alpha2: c.Dialect != V1alpha1, TwoPhase: c.Dialect == TwoPhase,
+		Recovery: c.Buckets.Offers != wire.Capabilities{} || c.Accounts.Offers != wire.Capabilities{},
 	}
-	if (c.Buckets.Offers != Offers{}) || (c.Accounts.Offers != Offers{}) {
-		recovery.RegisterRecoveryServer(d.server, &recoverer{d: d})
+	if err := wire.Register(d.server, d, services); err != nil {
+		return nil, err
 	}
 	return d, nil
 }
@@ -111,13 +105,13 @@ func (d *Driver) all(r Request) ([]Thing, error) {
 }
 
 // create is act for what makes things. It keeps count for the Recovery service,
-// which must not say that nothing is there while a create may still land.
-func (d *Driver) create(kind Kind, name string, parameters map[string]string) (Thing, error) {
-	r := Request{Op: Create, Kind: kind, Name: name, Region: region(parameters)}
-	if d.config.Dialect == TwoPhase {
-		r.Name, r.ID = nameInID(name), name // the field holds the id
+// which must not say that nothing is there while a create may still land. A create
+// under a generated id has no name: the id holds it.
+func (d *Driver) create(r Request) (Thing, error) {
+	if r.ID != "" {
+		r.Name = nameInID(r.ID)
 	}
-	k := key(kind, r.Name)
+	k := key(r.Kind, r.Name)
 	d.mu.Lock()
 	d.running[k]++
 	d.mu.Unlock()
