@@ -1,0 +1,60 @@
+# Two commands to know: `make run` plays the main job and leaves nothing running, `make test` passes the tests.
+# Both build all they need, the Kubernetes servers included; the first time that takes 10 to 15 minutes on two cores.
+GO    ?= go
+TOOL  := $(GO) run ./hack/tool
+# The explorer is built without -race: it is one goroutine a worker over values, and five times slower with it.
+PLAIN := ./explore/...
+RACED  = $(shell $(GO) list ./... | grep -v '/explore')
+# A package may start servers of its own; two at a time is what two cores take.
+P     ?= 2
+# Further arguments of the command, as in `make run ARGS=--keep` or `make bench ARGS='--claims 200'`.
+ARGS  ?=
+SOAK  ?= 30m
+
+.PHONY: help run up test check lint soak bench build generate verify-generated clean bin/lab
+
+help: ## list the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## the shipped binary, static, at bin/custody
+	CGO_ENABLED=0 $(GO) build -o bin/custody ./cmd/custody
+
+# Run as a file of its own and not by "go run", which doesn't hand a SIGTERM on.
+bin/lab:
+	@CGO_ENABLED=0 $(GO) build -o $@ ./cmd/lab
+
+run: bin/lab ## the main job: claim buckets, use them, play the races, delete all, compare
+	@exec bin/lab run $(ARGS)
+
+up: bin/lab ## a Kubernetes API with controller, sidecar, driver and S3 server, until Ctrl-C
+	@exec bin/lab up $(ARGS)
+
+test: bin/lab ## all tests, with -race (the explorer without)
+	@bin/lab tools
+	$(GO) test $(PLAIN)
+	$(GO) test -race -p $(P) -timeout 40m $(ARGS) $(RACED)
+
+check: ## the quick inner loop: vet, lint, unit tests
+	$(GO) vet ./...
+	$(TOOL) golangci-lint run ./...
+	$(GO) test -short ./...
+
+lint: ## the linters that .ci/run holds
+	$(TOOL) golangci-lint run ./...
+
+soak: bin/lab ## the long campaigns, SOAK=30m each
+	@bin/lab tools
+	CUSTODY_SOAK=$(SOAK) $(GO) test -race -count=1 -timeout 12h -v ./test/campaign/...
+	$(GO) run ./cmd/custody explore --budget $(SOAK)
+
+bench: bin/lab ## measure claims against the API server's own ceiling; the last line is JSON
+	@exec bin/lab bench $(ARGS)
+
+generate: ## code and manifests from their sources
+	$(GO) generate ./...
+
+verify-generated: generate ## fails if generated files are not what their sources give
+	git diff --exit-code
+
+clean: ## what was built here; the tools in the user's cache stay
+	rm -rf bin

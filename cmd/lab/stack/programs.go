@@ -1,0 +1,151 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/custody-storage/custody/api/crds"
+	cosicrds "github.com/custody-storage/custody/cosi/api/crds"
+	"github.com/custody-storage/custody/embedded"
+)
+
+// Namespace is where Custody's accounts and leases are.
+const Namespace = "custody-system"
+
+// account is a Kubernetes account and where its roles are, in the repository.
+type account struct {
+	namespace, name string
+	roles           string
+}
+
+var (
+	controllerAccount = account{Namespace, "custody-controller", "cosi/controller/rbac"}
+	sidecarAccount    = account{Namespace, "custody-sidecar", "cosi/sidecar/rbac"}
+)
+
+// build makes bin/custody of the sources as they are.
+func (s *Stack) build(ctx context.Context, root string) (err error) {
+	work := s.options.Progress.Begin("go build -o bin/custody ./cmd/custody")
+	defer func() { _ = work.End(err) }()
+	s.binary = filepath.Join(root, "bin", "custody")
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", s.binary, "./cmd/custody")
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build bin/custody: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// install puts into the cluster what an admin installs before Custody runs there.
+func (s *Stack) install(ctx context.Context) error {
+	for _, definitions := range []fs.FS{crds.Files(), cosicrds.Files()} {
+		if err := installDefinitions(ctx, s.Client, definitions); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Program is a program of bin/custody that is ready to be started.
+type Program struct {
+	embedded.Command
+	// Config is how it reaches the API server.
+	Config *rest.Config
+	// Metrics is the URL of its metrics.
+	Metrics string
+}
+
+// ControllerOptions says how the controller is run.
+type ControllerOptions struct {
+	// Args are added to its arguments.
+	Args []string
+}
+
+// Controller is "custody cosi controller".
+func (s *Stack) Controller(ctx context.Context, o ControllerOptions) (Program, error) {
+	return s.program(ctx, "controller", controllerAccount, nil, append([]string{"cosi", "controller"}, o.Args...))
+}
+
+// SidecarOptions says how the sidecar is run.
+type SidecarOptions struct {
+	// Endpoint of the driver.
+	Endpoint string
+	// Through, if not nil, changes the way to the API server, such as into one through
+	// a proxy.
+	Through func(*rest.Config) (*rest.Config, error)
+	// Args are added to its arguments.
+	Args []string
+}
+
+// Sidecar is "custody cosi sidecar".
+func (s *Stack) Sidecar(ctx context.Context, o SidecarOptions) (Program, error) {
+	args := append([]string{"cosi", "sidecar", "--driver-endpoint=" + o.Endpoint}, o.Args...)
+	return s.program(ctx, "sidecar", sidecarAccount, o.Through, args)
+}
+
+func (s *Stack) program(ctx context.Context, name string, a account, through func(*rest.Config) (*rest.Config, error), args []string) (p Program, err error) {
+	if p.Config, err = s.Kube.Account(ctx, a.namespace, a.name); err != nil {
+		return p, err
+	}
+	if through != nil {
+		if p.Config, err = through(p.Config); err != nil {
+			return p, err
+		}
+	}
+	kubeconfig := s.In(name + ".kubeconfig")
+	if err := embedded.WriteKubeconfig(kubeconfig, p.Config); err != nil {
+		return p, err
+	}
+	health, err := embedded.FreePort()
+	if err != nil {
+		return p, err
+	}
+	metrics, err := embedded.FreePort()
+	if err != nil {
+		return p, err
+	}
+	p.Metrics = "http://127.0.0.1:" + strconv.Itoa(metrics) + "/metrics"
+	p.Command = embedded.Command{
+		Name: name, Path: s.binary, Log: s.In(name + ".log"),
+		Args: append(args,
+			"--kubeconfig="+kubeconfig, "--lease-namespace="+a.namespace,
+			"--health-probe-bind-address=127.0.0.1:"+strconv.Itoa(health),
+			"--metrics-bind-address=127.0.0.1:"+strconv.Itoa(metrics)),
+		Ready: answers("http://127.0.0.1:" + strconv.Itoa(health) + "/readyz"),
+	}
+	return p, nil
+}
+
+// answers is ready when a URL answers 200.
+func answers(url string) func(context.Context) error {
+	const within = 5 * time.Second
+	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: within}
+	return func(ctx context.Context) error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return err
+		}
+		resp, err := c.Do(req)
+		if err != nil {
+			return err
+		}
+		if err := resp.Body.Close(); err != nil {
+			return err
+		}
+		if resp.StatusCode != http.StatusOK {
+			return errors.New(url + " answers " + resp.Status)
+		}
+		return nil
+	}
+}
