@@ -1,0 +1,47 @@
+package campaign
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/custody-storage/custody/cmd/lab/show"
+	"github.com/custody-storage/custody/cmd/lab/stack"
+	"github.com/custody-storage/custody/test/actor"
+)
+
+// lab is the Kubernetes API and the S3 server that all tests of the package share.
+// Each has its own drivers and namespace.
+var lab struct {
+	once  sync.Once
+	stack *stack.Stack
+	err   error
+}
+
+func TestMain(m *testing.M) {
+	actor.RunIfAsked()
+	code := m.Run()
+	if lab.stack != nil {
+		if err := lab.stack.Close(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = max(code, 1)
+		}
+	}
+	os.Exit(code)
+}
+
+func openLab(t *testing.T) *stack.Stack {
+	t.Helper()
+	lab.once.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 25*time.Minute) // it may have to build them
+		defer cancel()
+		lab.stack, lab.err = stack.Open(ctx, stack.Options{S3: true, Progress: show.To(os.Stderr)})
+	})
+	if lab.err != nil {
+		t.Fatal(lab.err)
+	}
+	return lab.stack
+}
