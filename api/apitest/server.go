@@ -185,10 +185,15 @@ func (s *Server) Name() string { return fmt.Sprintf("case-%d", s.names.Add(1)) }
 func (s *Server) Table(t testing.TB, object *unstructured.Unstructured) map[string]any {
 	t.Helper()
 	k := s.kinds[object.GroupVersionKind().GroupKind()]
+	scheme := runtime.NewScheme() // of what belongs to no group of its own, such as a Table
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
+	if err := metav1.AddMetaToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
 	config := rest.CopyConfig(s.kube.Config())
 	config.GroupVersion = &schema.GroupVersion{Group: k.resource.Group, Version: k.resource.Version}
 	config.APIPath = "/apis"
-	config.NegotiatedSerializer = metav1Codecs()
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	client, err := rest.RESTClientFor(config)
 	if err != nil {
 		t.Fatal(err)
@@ -204,12 +209,4 @@ func (s *Server) Table(t testing.TB, object *unstructured.Unstructured) map[stri
 		cells[column.Name] = table.Rows[0].Cells[i]
 	}
 	return cells
-}
-
-// metav1Codecs decodes what belongs to no group of its own, such as a Table.
-func metav1Codecs() runtime.NegotiatedSerializer {
-	scheme := runtime.NewScheme()
-	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
-	metav1.AddMetaToScheme(scheme)
-	return serializer.NewCodecFactory(scheme).WithoutConversion()
 }
