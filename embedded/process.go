@@ -17,6 +17,7 @@ const (
 	readyEvery   = 50 * time.Millisecond
 	readyWithin  = 60 * time.Second // a busy machine needs 10 s for kube-apiserver
 	stopWithin   = 15 * time.Second
+	pauseWithin  = 10 * time.Second
 	tailBytes    = 4 << 10
 	tailInErrors = 15 // lines
 )
@@ -197,7 +198,30 @@ func (p *Process) Kill() error {
 }
 
 // Pause freezes the process (SIGSTOP): it keeps its sockets and answers nothing.
-func (p *Process) Pause() error { return p.signal(syscall.SIGSTOP) }
+// On Linux it returns when all threads stand still, which on a busy machine takes
+// longer than the sending of the signal.
+func (p *Process) Pause() error {
+	if err := p.signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	for end := time.Now().Add(pauseWithin); ; time.Sleep(time.Millisecond) {
+		stopped, err := allStopped(p.Pid())
+		select {
+		case <-p.done:
+			return nil
+		default:
+		}
+		if err != nil {
+			return fmt.Errorf("pause %s (pid %d): %w", p.Command.Name, p.Pid(), err)
+		}
+		if stopped {
+			return nil
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("pause %s (pid %d): it still runs %s after SIGSTOP", p.Command.Name, p.Pid(), pauseWithin)
+		}
+	}
+}
 
 // Resume lets a paused process go on (SIGCONT).
 func (p *Process) Resume() error { return p.signal(syscall.SIGCONT) }

@@ -150,7 +150,9 @@ func TestPause(t *testing.T) {
 	if err := p.Pause(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "stopped", func() bool { return state() == "T" })
+	if s := state(); s != "T" {
+		t.Errorf("paused, but in state %s", s)
+	}
 	if err := p.Resume(); err != nil {
 		t.Fatal(err)
 	}
