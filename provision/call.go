@@ -37,23 +37,23 @@ func (e *Engine) created(m Memo, c Call, a Answer) (Memo, Next) {
 	if !ended {
 		m.Open = max(m.Open, e.Now())
 	}
-	deleting := m.Rec.Phase == PhaseDeleting
+	deleting := m.Rec.Phase >= PhaseDeleting
 	m.Hand = Hand{Full: ended || a.ID != "", ID: a.ID, Ended: ended, Never: a.Code == NotSent}
-	if deleting && c.Op == Generate {
-		m.Hand.Full, m.Hand.Ended = a.ID != "", false // not under an attempt: it closes none
-	}
 	if a.Code == OK {
 		m.Hand.Made, m.Hand.Named = c.Op == Create, c.Op == Generate
 		m.Remade = c.Op == Create && (deleting || m.Lost)
 		m.Served = false
 		return m.calm(), Next{}
 	}
+	if deleting {
+		m.Late = m.Late && ended      // it may land: wait, and look once more
+		m.Ending = m.Ending && !ended // it could not look: the tombstone stays
+	}
 	switch {
 	case deleting && c.Op == Generate:
 		m.Way = wayKnown + 1
 	case deleting:
 		m.Way = ways
-		m.Late = m.Late && ended // it may land: wait, and create once more
 	case a.Code == AlreadyExists && m.Tries == 0:
 		m.Tries++ // look at once; a second time in a row it waits
 		return m, Next{}
@@ -105,11 +105,15 @@ func (e *Engine) looked(m Memo, c Call, a Answer) (Memo, Next) {
 		return m.calm(), Next{}
 	case gone:
 		m.Looked, m.Peeked = true, true
+		if m.Rec.Phase == PhaseLive {
+			m.Due = e.Now() + e.Pace.Sweep
+		}
 		m.Clean = m.Late || !m.Rec.Open()
 		m.Cand = ""
 		return m.calm(), Next{}
 	case a.Code.Ended():
-		m.Way++ // this way does not work here, the next one may
+		m.Ending = false // it could not look: the tombstone stays
+		m.Way++          // this way does not work here, the next one may
 		for _, way := range []struct {
 			op  Op
 			way uint8

@@ -64,6 +64,7 @@ type Memo struct {
 	Way     uint8  // how many ways of looking have failed
 	Cand    string // a derived id
 	Sweep   bool   // a sweep under the tombstone is on
+	Ending  bool   // ... the last one: the tombstone's time was over when it began
 	Due     time.Duration
 
 	Tries uint8

@@ -37,7 +37,7 @@ func (e *Engine) again(m Memo, w Ways, now time.Duration) act {
 		return e.attempt(m)
 	case !r.Open() && !r.Missed && !taken:
 		return e.attempt(m) // nothing of this name is unaccounted for
-	case !taken && (w.Repeat || w.Generate):
+	case w.Repeat || w.Generate:
 		return e.attempt(m)
 	case !taken && w.Template && !w.Remake:
 		return e.attempt(m) // the id follows from the name: a repeat can't make a second one
@@ -139,11 +139,11 @@ func (e *Engine) live(m Memo, now time.Duration) act {
 		r.Strays = without(r.Strays, strays[0])
 		m.Gone = ""
 		return act{door: toSave, rec: r, memo: m}
-	case r.Doubt && w.FindByName && (r.Proven || w.Mark) && !m.Looked:
-		// An attempt that was never heard of may have made a second one. Nothing is deleted on this look but what is
-		// found beside the one that serves.
-		if left := e.settled(m, now); left > 0 {
-			return act{next: Next{Done, left, WhySettle}}
+	case r.Doubt && w.FindByName && (r.Proven || w.Mark):
+		// An attempt that was never heard of may have made a second one, or will. Nothing is deleted on this look but
+		// what is found beside the one that serves.
+		if left := max(e.settled(m, now), m.Due-now); left > 0 {
+			return act{next: Next{Kind: Done, After: left}}
 		}
 		return e.do(m, Find, r.ID)
 	}

@@ -28,7 +28,7 @@ func (e *Engine) remove(m Memo, now time.Duration) act {
 		r.Linger = true
 		return act{door: toSave, rec: r, memo: m}
 	case m.ready():
-		return e.do(m, Create, e.asked(r, w)) // create again, see look
+		return e.learn(m, w)
 	}
 	if id := m.next(); id != "" {
 		return e.do(m, Delete, id)
@@ -69,8 +69,16 @@ func (m Memo) next() string {
 
 // last begins the last pass: what is known is deleted once more, then comes the look that counts.
 func (m Memo) last() Memo {
-	m.Late, m.Clean, m.Gone, m.Way, m.Cand, m.Looked = true, false, "", 0, "", false
+	m.Late, m.Clean, m.Gone, m.Way, m.Cand, m.Looked, m.Remade = true, false, "", 0, "", false, false
 	return m
+}
+
+// learn makes the call of an attempt that is there only to learn an id, see look.
+func (e *Engine) learn(m Memo, w Ways) act {
+	if w.Generate {
+		return e.do(m, Generate, "")
+	}
+	return e.do(m, Create, "")
 }
 
 // look makes the next look. With full, create-again is among its ways.
@@ -82,7 +90,7 @@ func (e *Engine) look(m Memo, w Ways, full bool) act {
 		wayDelete: w.DeleteByName && proof,
 		wayFind:   w.FindByName && proof,
 		wayDerive: w.Template && r.Proven,
-		wayRepeat: w.Repeat && r.Proven && full && r.Phase == PhaseDeleting,
+		wayRepeat: w.Repeat && !w.Generate && r.Proven && full,
 	}
 	any := false
 	for way, ok := range can {
@@ -93,7 +101,7 @@ func (e *Engine) look(m Memo, w Ways, full bool) act {
 		switch uint8(way) {
 		case wayKnown:
 			if len(r.IDs()) == 0 {
-				return e.do(m, Generate, "")
+				return e.attempt(m) // it may make state
 			}
 			m.Clean = true // every known id was deleted in this pass
 			return act{door: toMemo, memo: m}
@@ -128,48 +136,55 @@ func (e *Engine) look(m Memo, w Ways, full bool) act {
 	return e.stop(WhyNoWay)
 }
 
-// tombstone keeps a released name: frees the object if need be, deletes what arrives late, ends when it is old.
+// tombstone keeps a released name: frees the object if need be, deletes what arrives late, ends when it is old. It ends
+// with a sweep that began when its time was over and could look: nobody may have been here in the meantime. Only this
+// last sweep may create again to learn an id.
 func (e *Engine) tombstone(m Memo, now time.Duration) act {
 	r := m.Rec
 	w := e.Backend.Ways()
+	old := r.Expired && r.Goal != GoalWant
+	left := e.settled(m, now)
 	sweep := r
 	sweep.Phase = PhaseSweeping
 	done := r
 	done.Phase = PhaseReleased
 	begun := m.last()
-	begun.Sweep = true
+	begun.Sweep, begun.Ending = true, old && left == 0
 	over := m
 	over.Sweep, over.Late, over.Due = false, false, now+e.Pace.Sweep
 	switch {
 	case r.Goal != GoalWant && r.Bound && !m.Freed:
 		return act{door: toFree}
+	case m.Sweep && m.ready():
+		return e.learn(m, w)
+	case r.Attempt != "":
+		return e.move(m, PhaseDeleting, now) // it was not answered: the tombstone's time begins anew
 	case m.Sweep && m.next() != "" && !r.Shared:
 		return e.do(m, Delete, m.next())
-	case m.Sweep && !m.Clean && !r.Shared:
-		return e.look(m, w, false)
+	case m.Sweep && !m.Clean && r.Open() && !r.Shared:
+		return e.look(m, w, m.Ending)
+	case m.Sweep && m.Ending && old:
+		return act{door: toDrop}
 	case m.Sweep && r.Phase == PhaseSweeping:
 		return act{door: toSave, rec: done, memo: over}
 	case m.Sweep:
 		return act{door: toMemo, memo: over}
 	case r.Phase == PhaseSweeping: // begun by an incarnation that died
 		return act{door: toMemo, memo: begun}
+	case r.Goal == GoalWant && e.Reuse && left > 0:
+		return act{next: Next{Wait, left, WhySettle}}
 	case r.Goal == GoalWant && e.Reuse:
-		if left := e.settled(m, now); left > 0 {
-			return act{next: Next{Wait, left, WhySettle}}
-		}
 		m = e.mint(m)
 		m.Owned = false
 		r.Phase, r.Origin, r.ID, r.Strays, r.Doubt, r.Linger, r.Word = PhaseMaking, OriginCreated, "", "", true, false, WordNone
 		r.Attempt = m.Mine
 		return act{door: toSave, rec: r, memo: m}
-	case r.Expired && r.Goal != GoalWant:
-		return act{door: toDrop}
-	case now >= m.Due && e.Reuse:
-		return act{door: toSave, rec: sweep, memo: begun}
-	case now >= m.Due:
-		return act{door: toMemo, memo: begun}
-	case r.Goal == GoalWant:
+	case now < m.Due && r.Goal == GoalWant:
 		return act{next: Next{Stuck, m.Due - now, WhySpent}}
+	case now < m.Due && !begun.Ending:
+		return act{next: Next{Done, m.Due - now, WhyTombstone}}
+	case e.Reuse:
+		return act{door: toSave, rec: sweep, memo: begun}
 	}
-	return act{next: Next{Done, m.Due - now, WhyTombstone}}
+	return act{door: toMemo, memo: begun}
 }

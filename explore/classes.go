@@ -1,0 +1,49 @@
+package explore
+
+import "github.com/custody-storage/custody/provision"
+
+// budgetOf makes a budget out of pairs.
+func budgetOf(pairs map[budget]uint8) (b [budgets]uint8) {
+	for k, n := range pairs {
+		b[k] = n
+	}
+	return b
+}
+
+// capabilities are the kinds of driver there are, as far as the protocol can tell them apart.
+func capabilities() []class {
+	w := func(f func(*provision.Ways)) provision.Ways {
+		var v provision.Ways
+		f(&v)
+		return v
+	}
+	return []class{
+		{name: "template", what: "id follows from the name, ALREADY_EXISTS on repeat, id template", proven: true,
+			driver: driver{derived, exists, false, false}, ways: w(func(v *provision.Ways) { v.Template = true })},
+		{name: "template-repeat", what: "id follows from the name, repeat-safe, id template", proven: true,
+			driver: driver{derived, same, false, false}, ways: w(func(v *provision.Ways) { v.Template, v.Repeat = true, true })},
+		{name: "template-anew", what: "id follows from the name, a repeat adds a second key, id template", proven: true,
+			driver: driver{derived, anew, false, false}, ways: w(func(v *provision.Ways) { v.Template = true })},
+		{name: "repeat", what: "server-assigned id, repeat-safe", proven: true,
+			driver: driver{assigned, same, false, false}, ways: w(func(v *provision.Ways) { v.Repeat = true })},
+		{name: "find", what: "server-assigned id, a repeat mints anew, find by name", proven: true,
+			driver: driver{assigned, anew, false, true}, ways: w(func(v *provision.Ways) { v.FindByName, v.Mark = true, true })},
+		{name: "find-exists", what: "server-assigned id, ALREADY_EXISTS on repeat, find by name", proven: true,
+			driver: driver{assigned, exists, false, true}, ways: w(func(v *provision.Ways) { v.FindByName, v.Mark = true, true })},
+		{name: "delete-by-name", what: "server-assigned id, a repeat mints anew, delete by name", proven: true,
+			driver: driver{assigned, anew, false, true}, ways: w(func(v *provision.Ways) { v.DeleteByName, v.Mark = true, true })},
+		{name: "recovery", what: "server-assigned id, repeat-safe, find and delete by name, get", proven: true,
+			driver: driver{assigned, same, false, true},
+			ways: w(func(v *provision.Ways) {
+				v.FindByName, v.DeleteByName, v.Mark, v.Repeat, v.Fetch = true, true, true, true, true
+			})},
+		{name: "generate", what: "id known before the create, a new one each time, ALREADY_EXISTS on repeat", proven: true,
+			driver: driver{generated, exists, false, false}, ways: w(func(v *provision.Ways) { v.Generate, v.Fetch = true, true })},
+		{name: "generate-same", what: "id known before the create, a new one each time, repeat-safe", proven: true,
+			driver: driver{generated, same, false, false}, ways: w(func(v *provision.Ways) { v.Generate = true })},
+		{name: "generate-state", what: "id known before the create and the same for a name, makes state", proven: true, stableID: true,
+			driver: driver{generated, same, true, false}, ways: w(func(v *provision.Ways) { v.Generate = true })},
+		{name: "none", what: "server-assigned id, a repeat mints anew, no way to look", proven: true,
+			driver: driver{assigned, anew, false, false}},
+	}
+}
