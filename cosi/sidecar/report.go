@@ -195,7 +195,7 @@ func (a *adapter) conditions(e *entry, next provision.Next, n note, stuck, overd
 	} else if !stuck && had(v1alpha1.ConditionStuck) {
 		set(v1alpha1.ConditionStuck, false, v1alpha1.ReasonUnhindered, "nothing is in the way")
 	}
-	if e.memo.Rec.Doubt {
+	if e.memo.Rec.Open() {
 		set(v1alpha1.ConditionInDoubt, true, v1alpha1.ReasonCallUnanswered, "a create was never heard of: a look in the backend comes before release")
 	}
 	if overdue {
