@@ -43,7 +43,7 @@ func run(args []string) int {
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
 	progress := show.To(os.Stderr)
-	root.AddCommand(newBenchCommand(progress), newNullDriverCommand(), newToolsCommand(progress))
+	root.AddCommand(newRunCommand(progress), newUpCommand(progress), newBenchCommand(progress), newNullDriverCommand(), newToolsCommand(progress))
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	switch {

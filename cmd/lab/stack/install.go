@@ -120,8 +120,8 @@ func isEstablished(definition *unstructured.Unstructured) bool {
 }
 
 // bind applies a program's roles and gives them to its account, and no others.
-func bind(ctx context.Context, c client.Client, a account, roles fs.FS) error {
-	objects, err := Parse(roles)
+func bind(ctx context.Context, c client.Client, a account) error {
+	objects, err := Parse(a.roles)
 	if err != nil {
 		return err
 	}
@@ -134,8 +134,7 @@ func bind(ctx context.Context, c client.Client, a account, roles fs.FS) error {
 			binding = &rbac.ClusterRoleBinding{ObjectMeta: meta.ObjectMeta{Name: o.GetName()},
 				RoleRef: ref, Subjects: []rbac.Subject{subject}}
 		case "Role":
-			o.SetNamespace(a.namespace)
-			binding = &rbac.RoleBinding{ObjectMeta: meta.ObjectMeta{Namespace: a.namespace, Name: o.GetName()},
+			binding = &rbac.RoleBinding{ObjectMeta: meta.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName()},
 				RoleRef: ref, Subjects: []rbac.Subject{subject}}
 		default:
 			return fmt.Errorf("among the roles of %s there is a %s %s, which is none", a.name, o.GetKind(), o.GetName())

@@ -16,22 +16,29 @@ import (
 
 	"github.com/custody-storage/custody/api/crds"
 	cosicrds "github.com/custody-storage/custody/cosi/api/crds"
+	controllerroles "github.com/custody-storage/custody/cosi/controller/rbac"
+	"github.com/custody-storage/custody/cosi/driver/s3"
+	sidecarroles "github.com/custody-storage/custody/cosi/sidecar/rbac"
+	"github.com/custody-storage/custody/cosi/wire"
 	"github.com/custody-storage/custody/embedded"
 )
 
 // Namespace is where Custody's accounts and leases are.
 const Namespace = "custody-system"
 
-// account is a Kubernetes account and where its roles are, in the repository.
+// account is a Kubernetes account and its roles.
 type account struct {
 	namespace, name string
-	roles           string
+	roles           fs.FS
 }
 
-var (
-	controllerAccount = account{Namespace, "custody-controller", "cosi/controller/rbac"}
-	sidecarAccount    = account{Namespace, "custody-sidecar", "cosi/sidecar/rbac"}
-)
+func controllerAccount() account {
+	return account{Namespace, "custody-cosi-controller", controllerroles.Files()}
+}
+
+func sidecarAccount() account {
+	return account{Namespace, "custody-cosi-sidecar", sidecarroles.Files()}
+}
 
 // build makes bin/custody of the sources as they are.
 func (s *Stack) build(ctx context.Context, root string) (err error) {
@@ -51,6 +58,14 @@ func (s *Stack) build(ctx context.Context, root string) (err error) {
 func (s *Stack) install(ctx context.Context) error {
 	for _, definitions := range []fs.FS{crds.Files(), cosicrds.Files()} {
 		if err := installDefinitions(ctx, s.Client, definitions); err != nil {
+			return err
+		}
+	}
+	for _, a := range []account{controllerAccount(), sidecarAccount()} {
+		if _, err := s.Kube.Account(ctx, a.namespace, a.name); err != nil { // makes the namespace
+			return err
+		}
+		if err := bind(ctx, s.Client, a); err != nil {
 			return err
 		}
 	}
@@ -74,7 +89,7 @@ type ControllerOptions struct {
 
 // Controller is "custody cosi controller".
 func (s *Stack) Controller(ctx context.Context, o ControllerOptions) (Program, error) {
-	return s.program(ctx, "controller", controllerAccount, nil, append([]string{"cosi", "controller"}, o.Args...))
+	return s.program(ctx, "controller", controllerAccount(), nil, append([]string{"cosi", "controller"}, o.Args...))
 }
 
 // SidecarOptions says how the sidecar is run.
@@ -91,7 +106,7 @@ type SidecarOptions struct {
 // Sidecar is "custody cosi sidecar".
 func (s *Stack) Sidecar(ctx context.Context, o SidecarOptions) (Program, error) {
 	args := append([]string{"cosi", "sidecar", "--driver-endpoint=" + o.Endpoint}, o.Args...)
-	return s.program(ctx, "sidecar", sidecarAccount, o.Through, args)
+	return s.program(ctx, "sidecar", sidecarAccount(), o.Through, args)
 }
 
 func (s *Stack) program(ctx context.Context, name string, a account, through func(*rest.Config) (*rest.Config, error), args []string) (p Program, err error) {
@@ -147,5 +162,23 @@ func answers(url string) func(context.Context) error {
 			return errors.New(url + " answers " + resp.Status)
 		}
 		return nil
+	}
+}
+
+// S3Driver is "custody cosi driver s3" before the stack's S3 server. It needs no
+// Kubernetes account, so it has none.
+func (s *Stack) S3Driver(endpoint string) embedded.Command {
+	access, secret := s.S3.Root()
+	return embedded.Command{
+		Name: "driver", Path: s.binary, Log: s.In("driver.log"),
+		Args: []string{"cosi", "driver", "s3", "--endpoint=" + endpoint, "--s3-endpoint=" + s.S3.Endpoint(), "--s3-region=" + s.S3.Region()},
+		Env:  append(os.Environ(), s3.EnvAccessKey+"="+access, s3.EnvSecretKey+"="+secret),
+		Ready: func(ctx context.Context) error {
+			client, err := wire.Dial(ctx, endpoint, wire.Options{})
+			if err != nil {
+				return err
+			}
+			return client.Close()
+		},
 	}
 }
