@@ -33,11 +33,9 @@ type slot struct {
 	make  func(run int) embedded.Command
 	pause time.Duration // before a start after a death
 
-	mu     sync.Mutex
-	proc   *embedded.Process
-	runs   int
-	killed bool // by us
-	ended  []string
+	mu    sync.Mutex
+	proc  *embedded.Process
+	ended []string // how each run ended
 }
 
 // fleet is all processes of a world.
@@ -99,12 +97,7 @@ func (f *fleet) close() {
 
 func (s *slot) keepUp(ctx context.Context) {
 	for ctx.Err() == nil {
-		s.mu.Lock()
-		s.runs++
-		run := s.runs
-		s.killed = false
-		s.mu.Unlock()
-		p, err := embedded.StartProcess(ctx, s.make(run))
+		p, err := embedded.StartProcess(ctx, s.make(s.deaths()+1))
 		if err != nil {
 			s.end("start: " + err.Error())
 		} else {
@@ -137,15 +130,19 @@ func (s *slot) running() *embedded.Process {
 	return s.proc
 }
 
+// deaths is how often its process has ended.
+func (s *slot) deaths() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.ended)
+}
+
 // kill sends kill -9, and tells whether there was somebody.
 func (s *slot) kill() bool {
 	p := s.running()
 	if p == nil {
 		return false
 	}
-	s.mu.Lock()
-	s.killed = true
-	s.mu.Unlock()
 	return p.Kill() == nil
 }
 

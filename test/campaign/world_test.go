@@ -1,6 +1,7 @@
 package campaign
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -60,8 +61,10 @@ type driver struct {
 	flags   []string        // of its sidecars
 	backend *double.Backend // nil for the real one
 	server  *embedded.S3    // nil for a double
-	single  bool            // v1alpha1: knows no access mode
 	socket  string
+
+	first         *slot // its process
+	backendSocket string
 }
 
 // seed is the one that was asked for, or a new one; it is printed.
@@ -135,7 +138,7 @@ func (w *world) double(name string, c double.Config, flags ...string) *driver {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	d := &driver{name: c.Name, config: c, flags: flags, backend: b, single: c.Dialect == double.V1alpha1}
+	d := &driver{name: c.Name, config: c, flags: flags, backend: b}
 	backendSocket := filepath.Join(w.short, fmt.Sprint("b", len(w.drivers)))
 	d.socket = filepath.Join(w.short, fmt.Sprint("d", len(w.drivers)))
 	ctx, stop := context.WithCancel(context.Background())
@@ -146,10 +149,25 @@ func (w *world) double(name string, c double.Config, flags ...string) *driver {
 		}
 	}()
 	w.addDriver(d)
-	log := filepath.Join(w.dir, name+".log")
-	w.fleet.add(&slot{name: name, role: driverRole, log: log, pause: 100 * time.Millisecond,
-		make: func(int) embedded.Command { return actor.Double(name, log, backendSocket, d.socket) }})
+	d.first = w.process(d, name, backendSocket, d.socket)
+	d.backendSocket = backendSocket
 	return d
+}
+
+// process adds one driver process before a double's backend.
+func (w *world) process(d *driver, name, backendSocket, socket string) *slot {
+	log := filepath.Join(w.dir, name+".log")
+	s := &slot{name: name, role: driverRole, log: log, pause: 100 * time.Millisecond,
+		make: func(int) embedded.Command { return actor.Double(name, log, backendSocket, socket) }}
+	w.fleet.add(s)
+	return s
+}
+
+// second adds another process of a driver, and gives its socket.
+func (w *world) second(d *driver) string {
+	socket := d.socket + "x"
+	w.process(d, d.name+"-2", d.backendSocket, socket)
+	return socket
 }
 
 // real adds the S3 driver before the S3 server.
@@ -192,11 +210,14 @@ func (d *driver) items() oracle.Inventory {
 	return oracle.OfS3(d.server, d.name)
 }
 
-// arm says how sidecars are hooked.
+// arm says how a sidecar is hooked.
 type arm struct {
 	rules          []failpoint.Rule
+	on             string // the file that arms it; "" is always
 	withoutIntents bool
 	flags          []string
+	socket         string        // "" is the driver's
+	pause          time.Duration // before it is started again
 }
 
 // sidecar adds one sidecar process of a driver.
@@ -204,20 +225,21 @@ func (w *world) sidecar(d *driver, n int, a arm) *slot {
 	w.t.Helper()
 	short, _, _ := strings.Cut(d.name, ".")
 	name := fmt.Sprintf("sidecar-%s-%d", short, n)
-	program, err := w.lab.Sidecar(w.ctx, stack.SidecarOptions{Endpoint: "unix://" + d.socket})
+	endpoint := "unix://" + cmp.Or(a.socket, d.socket)
+	program, err := w.lab.Sidecar(w.ctx, stack.SidecarOptions{Endpoint: endpoint})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	door, kubeconfig := w.door(name, program.Config)
 	args := append([]string{
-		"--driver-endpoint=unix://" + d.socket,
+		"--driver-endpoint=" + endpoint,
 		"--call-timeout=" + callTimeout.String(), "--settle=" + settle.String(), "--sweep-interval=" + sweep.String(),
 		"--retry-interval-start=100ms", "--retry-interval-max=1500ms", "--request-timeout=4s", "--workers=16", "--overdue=20s",
 	}, common(kubeconfig)...)
 	args = append(append(args, d.flags...), a.flags...)
-	s := &slot{name: name, role: sidecar, door: door, log: filepath.Join(w.dir, name+".log"), pause: 200 * time.Millisecond}
+	s := &slot{name: name, role: sidecar, door: door, log: filepath.Join(w.dir, name+".log"), pause: cmp.Or(a.pause, 200*time.Millisecond)}
 	s.make = func(run int) embedded.Command {
-		plan := &failpoint.Plan{Seed: w.seed + uint64(run), Rules: a.rules, Log: filepath.Join(w.dir, "failpoints"), Off: w.off()}
+		plan := &failpoint.Plan{Seed: w.seed + uint64(run), Rules: a.rules, Log: filepath.Join(w.dir, "failpoints"), Off: w.off(), On: a.on}
 		return actor.Sidecar{Args: args, Failpoints: plan, WithoutIntents: a.withoutIntents}.Command(name, s.log)
 	}
 	w.fleet.add(s)

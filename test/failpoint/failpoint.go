@@ -42,8 +42,9 @@ type Plan struct {
 	Rules []Rule
 	// Log is a file that a line is added to before each action, "pid action point".
 	Log string
-	// Off disarms the process as soon as a file of this name exists.
-	Off string
+	// Off disarms the process as soon as a file of this name exists, On as long as
+	// none does; "" for none.
+	Off, On string
 }
 
 // Points passes through the points of one process. The nil Points is not armed.
@@ -98,7 +99,7 @@ func (p *Points) Pass(point string) {
 		return
 	}
 	r, hit := p.hit(point)
-	if !hit || p.off() {
+	if !hit || exists(p.plan.Off) || p.plan.On != "" && !exists(p.plan.On) {
 		return
 	}
 	p.log(r.Action, point)
@@ -137,11 +138,11 @@ func (p *Points) hit(point string) (Rule, bool) {
 	return Rule{}, false
 }
 
-func (p *Points) off() bool {
-	if p.plan.Off == "" {
+func exists(file string) bool {
+	if file == "" {
 		return false
 	}
-	_, err := os.Stat(p.plan.Off)
+	_, err := os.Stat(file)
 	return err == nil
 }
 

@@ -76,6 +76,12 @@ func TestPoints(t *testing.T) {
 	if err := run(failpoint.Plan{Off: log, Rules: []failpoint.Rule{{Point: "store.*.*", Action: failpoint.Kill, Chance: 1}}}); err != nil {
 		t.Errorf("disarmed: %v", err)
 	}
+	for on, dies := range map[string]bool{log: true, log + "-absent": false} {
+		err := run(failpoint.Plan{On: on, Rules: []failpoint.Rule{{Point: "store.*.*", Action: failpoint.Kill, Chance: 1}}})
+		if killed(err) != dies {
+			t.Errorf("armed as long as %s exists: %v", on, err)
+		}
+	}
 	if _, err := failpoint.New(failpoint.Plan{Rules: []failpoint.Rule{{Point: "x", Action: "explode"}}}); err == nil {
 		t.Error("an action that there is not was taken")
 	}
