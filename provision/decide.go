@@ -182,7 +182,7 @@ func (e *Engine) move(m Memo, p Phase, now time.Duration) act {
 	if p == PhaseReleased || p == PhaseRetained {
 		r.Attempt, r.Word = "", WordNone
 	}
-	r.Phase = p
+	r.Phase, r.Expired = p, false
 	n := Memo{Lead: m.Lead, Open: m.Open, Mine: m.Mine, Called: m.Called, Seen: m.Seen, Fresh: true, Live: m.Live}
 	switch p {
 	case PhaseDeleting:
