@@ -41,6 +41,8 @@ func tools() []tool {
 	return []tool{
 		kube,
 		full,
+		{name: "kubectl", about: "for a look at what \"make up\" runs", cost: "about 2 minutes on 2 cores, once kubebox is built",
+			module: "tools", pkg: "k8s.io/kubernetes/cmd/kubectl", ldflags: kubernetesStamps()},
 		{name: "versitygw", about: "S3 server", cost: "about 90 seconds on 2 cores",
 			module: "tools", pkg: "github.com/versity/versitygw/cmd/versitygw"},
 		{name: "controller-gen", about: "CRDs, RBAC and deep copies from Go types", cost: few,

@@ -14,7 +14,7 @@ import (
 	"github.com/custody-storage/custody/embedded"
 )
 
-// archive is the bucket that examples/static.yaml binds, and what the administrator
+// archive is the bucket that examples/4-static.yaml binds, and what the administrator
 // has in it.
 const (
 	archive     = "company-archive"
@@ -26,9 +26,9 @@ const (
 func (j *job) useSteps() []step {
 	return []step{
 		{"claim", "apply examples/*.yaml, wait until all is ready", j.claim},
-		{"use", "ReadWrite: put, get, list; another's bucket", j.useMode(cosi.AccessModeReadWrite)},
-		{"use", "WriteOnly: put; get and list", j.useMode(cosi.AccessModeWriteOnly)},
-		{"use", "ReadOnly: list, get; put", j.useMode(cosi.AccessModeReadOnly)},
+		{"use", "ReadWrite: put, get, list work; another's bucket is refused", j.useMode(cosi.AccessModeReadWrite)},
+		{"use", "WriteOnly: put works; get and list are refused", j.useMode(cosi.AccessModeWriteOnly)},
+		{"use", "ReadOnly: list, get work; put is refused", j.useMode(cosi.AccessModeReadOnly)},
 	}
 }
 
@@ -49,7 +49,7 @@ func (j *job) claim(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%d claims and %d accesses ready", len(claims), len(accesses)), nil
 }
 
-// MakeArchive makes the bucket that examples/static.yaml binds, as an administrator
+// MakeArchive makes the bucket that examples/4-static.yaml binds, as an administrator
 // would have it already.
 func MakeArchive(ctx context.Context, server *embedded.S3) error {
 	root := newRoot(server)
@@ -106,7 +106,7 @@ func (j *job) useMode(mode cosi.AccessMode) func(context.Context) (string, error
 		if len(used) == 0 {
 			return "", fmt.Errorf("no access of mode %s is among the examples", mode)
 		}
-		return fmt.Sprintf("works, else refused: %s", strings.Join(used, ", ")), nil
+		return fmt.Sprintf("so it is, by %s", strings.Join(used, ", ")), nil
 	}
 }
 

@@ -3,12 +3,9 @@ package stack
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"time"
 
@@ -38,20 +35,6 @@ func controllerAccount() account {
 
 func sidecarAccount() account {
 	return account{Namespace, "custody-cosi-sidecar", sidecarroles.Files()}
-}
-
-// build makes bin/custody of the sources as they are.
-func (s *Stack) build(ctx context.Context, root string) (err error) {
-	work := s.options.Progress.Begin("go build -o bin/custody ./cmd/custody")
-	defer func() { _ = work.End(err) }()
-	s.binary = filepath.Join(root, "bin", "custody")
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", s.binary, "./cmd/custody")
-	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build bin/custody: %w\n%s", err, out)
-	}
-	return nil
 }
 
 // install puts into the cluster what an admin installs before Custody runs there.
