@@ -1,6 +1,7 @@
 // Package embedded runs real servers for tests, for "make up" and for
-// measurements: a Kubernetes API (etcd and kube-apiserver) and an S3 server
-// (versitygw), all on loopback. Package embedded/toolbox builds them.
+// measurements: a Kubernetes API (etcd and kube-apiserver), an S3 server
+// (versitygw) and a Ceph cluster (monitor, OSD, gateway), all on loopback.
+// Package embedded/toolbox builds the first two; Ceph is Debian's.
 //
 //	kube, err := embedded.StartKube(ctx, embedded.KubeOptions{})
 //	if err != nil { ... }
@@ -26,6 +27,13 @@
 // terminal reaches the parent alone, which stops its children in order. On Linux
 // the kernel kills the children when the parent dies, whatever the cause.
 // [Process] is what they share; tests run Custody's own programs by it too.
+//
+// # Ceph
+//
+//	ceph, err := embedded.StartCeph(ctx, embedded.CephOptions{})
+//	key, err := ceph.Auth(ctx, "client.node", map[string]string{"mon": "profile rbd", "osd": "profile rbd pool=rbd"})
+//
+// It is new at each start. Where it can't be had the error is [ErrNoCeph].
 //
 // # What is not there
 //
