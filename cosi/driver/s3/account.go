@@ -49,7 +49,7 @@ func (b *Backend) ensureAccount(ctx context.Context, name string, secret wire.Se
 		return failed(err, "look at account", name)
 	case !found: // root has that access key id, or somebody deleted the account just now
 		return status.Errorf(codes.Aborted, "account %q was there and is gone; try again. If this stays, it is the name of the S3 server's root account", name)
-	case acc.ProjectID != b.projectMark(name):
+	case !b.made(acc):
 		return status.Errorf(codes.AlreadyExists, "account %q is there and was not made by this driver; it is left alone. If it is not in use, delete it by hand", name)
 	case acc.Secret == secret.Reveal():
 		return nil
@@ -59,27 +59,28 @@ func (b *Backend) ensureAccount(ctx context.Context, name string, secret wire.Se
 
 // RevokeAccess implements driver.Backend.
 func (b *Backend) RevokeAccess(ctx context.Context, req wire.RevokeRequest) error {
-	_, err := b.deleteAccount(ctx, req.AccountID, func(acc account) error {
-		return status.Errorf(codes.FailedPrecondition, "account %q was not made by this driver as owner %q and is left alone; if it is to go, delete it by hand", acc.Access, b.o.Owner)
-	})
-	if err != nil {
-		return err
-	}
-	return b.leavePolicies(ctx, req.AccountID, req.BucketIDs)
-}
-
-// deleteAccount deletes an account of ours; notOurs says what to do with another's.
-func (b *Backend) deleteAccount(ctx context.Context, id string, notOurs func(account) error) (deleted bool, err error) {
-	acc, found, err := b.accounts.get(ctx, id)
+	acc, found, err := b.accounts.get(ctx, req.AccountID)
 	switch {
 	case err != nil:
-		return false, failed(err, "look at account", id)
-	case !found:
-		return false, nil
-	case acc.ProjectID != b.projectMark(id):
-		return false, notOurs(acc)
+		return failed(err, "look at account", req.AccountID)
+	case found && !b.made(acc):
+		return status.Errorf(codes.FailedPrecondition, "account %q was not made by this driver as owner %q and is left alone; if it is to go, delete it by hand", acc.Access, b.o.Owner)
 	}
-	return true, failed(b.accounts.remove(ctx, id), "delete account", id)
+	err = b.leavePolicies(ctx, req.AccountID, req.BucketIDs)
+	if found {
+		err = errors.Join(err, b.deleteAccount(ctx, req.AccountID))
+	}
+	return err
+}
+
+// made tells if the account bears our mark for its name.
+func (b *Backend) made(acc account) bool { return acc.ProjectID == b.projectMark(acc.Access) }
+
+// deleteAccount ends the credential. It comes after the policies, since the server refuses to write one
+// that names an account which is gone, and another grant may be about to; but it comes even if a policy
+// could not be written.
+func (b *Backend) deleteAccount(ctx context.Context, id string) error {
+	return failed(b.accounts.remove(ctx, id), "delete account", id)
 }
 
 // leavePolicies takes an account out of the policies of the buckets; one that is gone needs nothing. It
@@ -104,8 +105,11 @@ func (b *Backend) changePolicy(ctx context.Context, bucket string, change func(*
 		return err
 	}
 	err = b.writePolicy(ctx, bucket, p)
-	if answered(err) == errMalformedPolicy {
-		// It may be that our statements name an account which is gone.
+	for range 3 {
+		if answered(err) != errMalformedPolicy {
+			break
+		}
+		// It may be that our statements name an account which is gone, or goes while we look.
 		all, lerr := b.accounts.list(ctx)
 		if lerr != nil {
 			return failed(lerr, "list accounts for the policy of bucket", bucket)
@@ -114,9 +118,10 @@ func (b *Backend) changePolicy(ctx context.Context, bucket string, change func(*
 		for _, acc := range all {
 			live[acc.Access] = true
 		}
-		if p.keepOnly(func(a string) bool { return live[a] }) {
-			err = b.writePolicy(ctx, bucket, p)
+		if !p.keepOnly(func(a string) bool { return live[a] }) {
+			break // it is somebody else's statement
 		}
+		err = b.writePolicy(ctx, bucket, p)
 	}
 	return failed(err, "write the policy of bucket", bucket)
 }

@@ -47,9 +47,9 @@
 // take turns here, one driver process is meant to run at a time, and whoever edits policies by hand should
 // not do it while grants are made.
 //
-// Revoke deletes the account first, which ends the credential at once, then takes it out of the policies.
-// versitygw refuses a policy that names an account which is gone; if such names were left in our
-// statements by a crash, the next change of that policy drops them.
+// Revoke takes the account out of the policies and then deletes it, which ends the credential, also if a
+// policy could not be written. versitygw refuses a policy that names an account which is gone; if such
+// names were left in our statements, the next change of that policy drops them.
 //
 // # Configuration
 //

@@ -3,6 +3,7 @@ package s3_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +15,18 @@ import (
 	"github.com/custody-storage/custody/cosi/driver/s3"
 	"github.com/custody-storage/custody/cosi/wire"
 )
+
+func waitFor(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	ctx := deadline(t)
+	for !f() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("gave up waiting for %s", what)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
 
 // settleUntil repeats f until it answers something else than ABORTED or UNAVAILABLE.
 func settleUntil(t *testing.T, f func() error) error {
@@ -60,9 +73,16 @@ func TestServerStandsStillDuringCreate(t *testing.T) {
 			}
 			r.code("create", err, codes.DeadlineExceeded)
 			r.code("delete while the create runs", r.DeleteByName(deadline(t), kind, name), codes.Aborted)
+			// Once the driver's own deadline is over, its answer is no longer that a create runs.
+			waitFor(t, "the driver's deadline", func() bool { return wire.Code(r.DeleteByName(deadline(t), kind, name)) != codes.Aborted })
 			if err := r.server.Process().Resume(); err != nil {
 				t.Fatal(err)
 			}
+			// The control: the create does land, late.
+			waitFor(t, "the create to land late", func() bool {
+				p, err := r.List(deadline(t), kind, wire.ListRequest{})
+				return err == nil && slices.ContainsFunc(p.Items, func(i wire.Item) bool { return i.ID == "n-1" })
+			})
 			start := time.Now()
 			if err := settleUntil(t, func() error { return r.DeleteByName(deadline(t), kind, name) }); err != nil {
 				t.Fatal(err)
@@ -201,15 +221,14 @@ func TestServerKilledMidCall(t *testing.T) {
 	for i := range names {
 		name := fmt.Sprintf("n-%d", i)
 		if err := settleUntil(t, func() error { _, err := r.CreateBucket(ctx, wire.BucketRequest{Name: name}); return err }); err != nil {
-			t.Errorf("create after: %v", err)
+			t.Fatalf("create after: %v", err)
 		}
 		var g wire.Grant
 		if err := settleUntil(t, func() (err error) {
 			g, err = r.GrantAccess(ctx, access(name, wire.AccessedBucket{ID: name, Mode: wire.ReadWrite}))
 			return err
 		}); err != nil {
-			t.Errorf("grant after: %v", err)
-			continue
+			t.Fatalf("grant after: %v", err)
 		}
 		if err := put(r.as(g), name, "a"); err != nil {
 			t.Errorf("use after: %v", err)
@@ -219,7 +238,7 @@ func TestServerKilledMidCall(t *testing.T) {
 		}
 		for _, kind := range []wire.Kind{wire.KindAccount, wire.KindBucket} {
 			if err := settleUntil(t, func() error { return r.DeleteByName(ctx, kind, wire.NameRequest{Name: name}) }); err != nil {
-				t.Errorf("delete after: %v", err)
+				t.Fatalf("delete after: %v", err)
 			}
 		}
 	}

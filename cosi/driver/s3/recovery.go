@@ -2,6 +2,7 @@ package s3
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -32,23 +33,30 @@ func (b *Backend) DeleteByName(ctx context.Context, kind wire.Kind, req wire.Nam
 }
 
 // deleteAccountByName deletes the account, if it is ours, and takes it out of every policy that names it.
-// Which these are, nobody says here, so all buckets are looked at; only if there was an account, though: a
+// Which these are, nobody says here, so all buckets are looked at; only if there is an account, though: a
 // sweep calls this again and again for names that are long gone.
 func (b *Backend) deleteAccountByName(ctx context.Context, name string) error {
-	deleted, err := b.deleteAccount(ctx, name, func(account) error { return nil })
-	if err != nil || !deleted {
-		return err
+	acc, found, err := b.accounts.get(ctx, name)
+	if err != nil {
+		return failed(err, "look at account", name)
 	}
+	if !found || !b.made(acc) {
+		return nil
+	}
+	return errors.Join(b.leaveAllPolicies(ctx, name), b.deleteAccount(ctx, name))
+}
+
+func (b *Backend) leaveAllPolicies(ctx context.Context, account string) error {
 	page := &s3.ListBucketsInput{MaxBuckets: aws.Int32(maxPage)}
 	for {
 		got, err := b.s3.ListBuckets(ctx, page)
 		if err != nil {
-			return failed(err, "list buckets for account", name)
+			return failed(err, "list buckets for account", account)
 		}
 		g, gctx := errgroup.WithContext(ctx)
 		g.SetLimit(lookers)
 		for _, bucket := range got.Buckets {
-			g.Go(func() error { return b.leavePolicies(gctx, name, []string{aws.ToString(bucket.Name)}) })
+			g.Go(func() error { return b.leavePolicies(gctx, account, []string{aws.ToString(bucket.Name)}) })
 		}
 		if err := g.Wait(); err != nil {
 			return err
@@ -77,7 +85,7 @@ func (b *Backend) FindByName(ctx context.Context, kind wire.Kind, req wire.NameR
 
 func (b *Backend) accountItem(acc account) wire.Item {
 	i := wire.Item{ID: acc.Access, Name: acc.Access}
-	if acc.ProjectID == b.projectMark(acc.Access) {
+	if b.made(acc) {
 		i.Owner = acc.Access
 	} else {
 		i.Owner = "another maker (role " + acc.Role + ")"

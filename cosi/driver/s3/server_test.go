@@ -42,7 +42,8 @@ func newRig(t *testing.T, change ...func(*s3.Options)) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
+		// Its orderly end waits for clients that keep connections, and nothing here is to be kept.
+		if err := errors.Join(server.Process().Kill(), server.Stop()); err != nil {
 			t.Error(err)
 		}
 	})
