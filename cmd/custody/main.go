@@ -30,7 +30,7 @@ func newRootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newCOSICommand())
+	root.AddCommand(newCOSICommand(), newIntentsCommand())
 	return root
 }
 
