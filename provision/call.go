@@ -110,6 +110,9 @@ func (e *Engine) looked(m Memo, c Call, a Answer) (Memo, Next) {
 		}
 		m.Clean = m.Late || !m.Rec.Open()
 		m.Cand = ""
+		if m.Rec.Phase == PhaseMaking && m.Last == AlreadyExists {
+			return m, Next{} // what has the name is not ours: the next refusal is the second in a row, and waits
+		}
 		return m.calm(), Next{}
 	case a.Code.Ended():
 		m.Ending = false // it could not look: the tombstone stays

@@ -88,6 +88,7 @@ func Begin(name Name, lead time.Duration) Memo { return Memo{Rec: Record{Name: n
 // Wake tells the memo that object or Intent may have changed.
 func (m Memo) Wake() Memo {
 	m.Fresh, m.Live, m.Served = false, false, false
+	m.Lost = m.Lost && m.ready() // another incarnation may have shown the payload meanwhile
 	return m
 }
 
@@ -230,6 +231,9 @@ func (e *Engine) serve(ctx context.Context, m Memo) (Memo, Next) {
 	case err == nil:
 		m.Served, m.Lost = true, false
 		return m.calm(), Next{}
+	case errors.Is(err, ErrLost) && !m.Live:
+		m.Fresh, m.Exact = false, true // what is shown decides what may be deleted: not from a cache
+		return m, Next{}
 	case errors.Is(err, ErrLost) && !m.Lost:
 		m.Lost = true
 		return m, Next{}

@@ -107,6 +107,9 @@ func (e *Engine) live(m Memo, now time.Duration) act {
 	r, w := m.Rec, e.Backend.Ways()
 	strays := split(r.Strays)
 	switch {
+	case r.Word != WordNone:
+		r.Word = WordNone // said when its object was gone
+		return act{door: toSave, rec: r, memo: m}
 	case m.ready():
 		return e.do(m, Create, e.asked(r, w))
 	case !m.Served && !m.Lost:
@@ -120,11 +123,13 @@ func (e *Engine) live(m Memo, now time.Duration) act {
 	case m.Lost && w.Remake && (r.Shown == "" || w.Template):
 		// The credentials were never shown, or come back under the same id: revoke and grant anew. This leaves one
 		// live credential, where another grant may leave two (garage-operator#271).
+		if left := e.settled(m, now); left > 0 {
+			// Before the delete: the incarnation that was answered may be about to show them. After it: a delete not
+			// heard of must not hit the next grant.
+			return act{next: Next{Wait, left, WhySettle}}
+		}
 		if !has(m.Gone, r.ID) {
 			return e.do(m, Delete, r.ID)
-		}
-		if left := e.settled(m, now); left > 0 {
-			return act{next: Next{Wait, left, WhySettle}} // a delete not heard of must not hit the next grant
 		}
 		m.Gone, m.Lost = "", false
 		r.Phase, r.ID = PhaseMaking, ""
