@@ -144,7 +144,7 @@ func (c *codec) write(buf []byte, w *world) []byte {
 			things++
 		}
 	}
-	c.byte(bits(w.intent.Rev != "", w.old, w.flipped, w.early, w.wr.on) | uint8(flies)<<5)
+	c.byte(bits(w.intent.Rev != "", w.old, w.flipped, w.early, w.wr.on) | uint8(flies)<<5 | bits(w.news)<<7)
 	c.object(w.obj)
 	if w.intent.Rev != "" {
 		c.record(&w.intent)
@@ -286,7 +286,8 @@ func (c *codec) read(state []byte, w *world) {
 		w.left[i] = left >> (2 * (i % 4)) & 3
 	}
 	b := c.next()
-	here, flies := bit(b, 0), int(b>>5)
+	here, flies := bit(b, 0), int(b>>5&3)
+	w.news = bit(b, 7)
 	w.old, w.flipped, w.early, w.wr.on = bit(b, 1), bit(b, 2), bit(b, 3), bit(b, 4)
 	c.readObject(&w.obj)
 	if here {

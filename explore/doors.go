@@ -281,7 +281,7 @@ func (w *world) free() {
 	w.obj.fin, w.obj.up = false, false
 	if w.obj.deleting {
 		w.obj = object{}
-		w.early, w.flipped = false, false
+		w.early = false
 	}
 }
 

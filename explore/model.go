@@ -187,6 +187,7 @@ func (m *model) die(me int) {
 	lag := a.snap
 	*a = actor{}
 	if me == 0 {
+		m.w.news = false
 		*a = m.begin()
 		if lag.kind == cacheSnap {
 			a.snap = lag
@@ -200,11 +201,12 @@ func (m *model) differs(me int) bool {
 	if m.c.base != nil {
 		return m.c.base.differs(&m.w, &a.base)
 	}
-	return a.memo.Rec != m.c.view(m.w.obj, m.w.intent, m.w.old)
+	return me == 0 && m.w.news || a.memo.Rec != m.c.view(m.w.obj, m.w.intent, m.w.old)
 }
 
 func (m *model) wake(me int) {
 	a := &m.w.actor[me]
+	m.w.news = m.w.news && me != 0
 	if m.c.base != nil {
 		a.base = m.c.base.wake(a.base)
 		return
@@ -239,6 +241,7 @@ func (m *model) apply(ch search.Choice) (bad bool) {
 		lag := w.actor[0].snap
 		w.actor[1] = w.actor[0]
 		w.actor[0] = m.begin()
+		w.news = false
 		if lag.kind == cacheSnap {
 			w.actor[0].snap = lag
 		}
@@ -282,8 +285,9 @@ func (m *model) apply(ch search.Choice) (bad bool) {
 	case mForce:
 		w.left[bForce]--
 		w.obj = object{}
-		w.early, w.flipped = false, false
+		w.early = false
 	case mAgain:
+		w.news = true
 		w.left[bAgain]--
 		w.obj = object{here: true, fin: true, keep: m.c.keep, static: m.c.static}
 	case mWord:
@@ -351,7 +355,7 @@ func (m *model) Expand(state []byte, emit func(search.Move, []byte)) search.Stat
 			next, rest = n, still
 		}
 		if me == 1 {
-			m.poised = t.deletes && w.actor[1].memo.Rec.Phase < provision.PhaseDeleting
+			m.poised = t.deletes && (m.c.left[bFlip] > 0 || w.actor[1].memo.Rec.Phase < provision.PhaseDeleting)
 		}
 		if !still {
 			follow := me == 0 && !flying
@@ -369,7 +373,8 @@ func (m *model) Expand(state []byte, emit func(search.Move, []byte)) search.Stat
 			m.reset()
 			due := m.differs(me)
 			m.wake(me)
-			if m.w.actor[me] != w.actor[me] {
+			// An event that tells nothing new is played for the leader only.
+			if (due || me == 0) && (m.w.actor[me] != w.actor[me] || m.w.news != w.news) {
 				follow := me == 0 && !flying && due
 				if me == 0 && due {
 					rest = false
@@ -420,7 +425,7 @@ func (m *model) Expand(state []byte, emit func(search.Move, []byte)) search.Stat
 // mayTick: what is deleted to be made anew under the same id (credentials, or names that come again) rests on this: a
 // delete does not outlast the settle time, on the wire or in the hands of a process that sleeps.
 func (m *model) mayTick() bool {
-	if !m.c.access && !m.c.reuse {
+	if !m.c.access && !m.c.reuse && m.c.left[bFlip] == 0 {
 		return true
 	}
 	for _, f := range m.base.fly {

@@ -91,6 +91,7 @@ type write struct {
 type world struct {
 	obj     object
 	flipped bool // the policy was changed during the deletion: which delete comes first is a race of the user's own
+	news    bool // the object was made again: an event that the leader has not seen
 	early   bool // the object was being deleted with Retain from the beginning
 	intent  provision.Record
 	old     bool // the tombstone has been kept long enough

@@ -88,9 +88,7 @@ func (e *Engine) looked(m Memo, c Call, a Answer) (Memo, Next) {
 	known := m.Rec.Holds(c.ID)
 	if c.Op != Find && !gone && !a.Code.Ended() {
 		m.Unheard = true
-		if m.Rec.Phase < PhaseDeleting {
-			m.Open = max(m.Open, e.Now()) // what is made anew must not meet this delete
-		}
+		m.Open = max(m.Open, e.Now()) // what is made anew must not meet this delete
 	}
 	if c.Op == Delete && gone && known {
 		m.Gone = with(m.Gone, c.ID)

@@ -54,6 +54,9 @@ func (e *Engine) decide(m Memo, now time.Duration) act {
 		if r.Goal == GoalKeep {
 			return e.leave(m)
 		}
+		if r.Goal == GoalWant && r.Holds(r.Shown) && r.Word == WordNone {
+			return e.stop(WhyOwnerGone) // another object of this name uses what is to be deleted
+		}
 		return e.remove(m, now)
 	case PhaseRetained:
 		return e.retained(m, now)
@@ -174,7 +177,8 @@ func (e *Engine) keep(m Memo) act {
 func (e *Engine) move(m Memo, p Phase, now time.Duration) act {
 	r := m.Rec
 	if m.ready() {
-		r.Attempt = "" // opened, never called
+		r.Attempt = ""  // opened, never called
+		m.Called = true // nor ever will be: this write may land although it is not answered
 	}
 	if r.Attempt != "" {
 		r.Doubt = true
@@ -204,7 +208,10 @@ func (e *Engine) leave(m Memo) act {
 
 func (e *Engine) retained(m Memo, now time.Duration) act {
 	r := m.Rec
+	left := e.settled(m, now)
 	switch {
+	case r.Goal == GoalWant && left > 0:
+		return act{next: Next{Wait, left, WhySettle}} // the policy may have been changed while a delete was on its way
 	case r.Goal == GoalWant && r.ID != "":
 		return e.move(m, PhaseLive, now)
 	case r.Goal == GoalWant:
