@@ -32,7 +32,7 @@ func (r *accesses) add(mgr ctrl.Manager, o controller.Options) error {
 // pending are the keys of the accesses that still wait for something.
 func (r *accesses) pending(ctx context.Context, options ...client.ListOption) (keys []types.NamespacedName) {
 	for _, a := range list(ctx, &r.base, &api.BucketAccessList{}, options...).Items {
-		if a.DeletionTimestamp.IsZero() && !a.ManagedBySidecar() {
+		if a.DeletionTimestamp.IsZero() && a.Status.DriverName == "" {
 			keys = append(keys, key(&a))
 		}
 	}
@@ -70,9 +70,9 @@ func (r *accesses) step(ctx context.Context, access *api.BucketAccess) (notice, 
 	switch {
 	case !access.DeletionTimestamp.IsZero():
 		return r.end(ctx, access)
-	case access.ManagedBySidecar(), access.Status.DriverName != "":
+	case access.Status.DriverName != "":
 		// Handed over. With the override annotation the KEP gives it back to the controller;
-		// what is in the status is final, so there is nothing to do but to keep off.
+		// what was handed over is final, so there is nothing to do but to keep off.
 		return notice{}, nil
 	default:
 		return r.prepare(ctx, access)

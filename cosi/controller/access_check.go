@@ -112,8 +112,12 @@ func (r *accesses) claimed(ctx context.Context, access *api.BucketAccess, name s
 	return claim, bucket, notice{}, nil
 }
 
-// later holds a notice back while the access is young.
+// later holds a notice back while the access is young, unless an older one stands there
+// that does not hold any more.
 func (r *accesses) later(access *api.BucketAccess, n notice) notice {
+	if access.Status.Error != nil {
+		return n
+	}
 	if left := r.patience - time.Since(access.CreationTimestamp.Time); left > 0 {
 		return pause(left)
 	}

@@ -34,18 +34,25 @@ func (r *claims) release(ctx context.Context, claim *api.BucketClaim) (notice, e
 	if err != nil {
 		return notice{}, err
 	}
-	if bucket == nil || bucket.Spec.DeletionPolicy == api.DeletionPolicyRetain {
+	if bucket == nil {
 		return notice{}, r.free(ctx, claim)
 	}
-	if !bucket.DeletionTimestamp.IsZero() {
-		return troubled(bucket), nil // its last event wakes this claim
+	going, goes := !bucket.DeletionTimestamp.IsZero(), bucket.Spec.DeletionPolicy == api.DeletionPolicyDelete
+	// Upstream's sidecar waits for this hint, also if the Bucket was deleted first; ours asks
+	// the API server about the claim, and is woken by it.
+	if (going || goes) && !api.BucketClaimBeingDeleted(bucket.Annotations) {
+		if err := r.patch(ctx, bucket, func() { hint(bucket, api.AnnotationBucketClaimBeingDeleted, true) }); err != nil {
+			return notice{}, client.IgnoreNotFound(err)
+		}
 	}
-	err = r.patch(ctx, bucket, func() { hint(bucket, api.AnnotationBucketClaimBeingDeleted, true) })
-	if err == nil {
-		err = r.client.Delete(ctx, bucket, client.Preconditions{UID: &bucket.UID})
+	switch {
+	case !goes:
+		return notice{}, r.free(ctx, claim)
+	case going:
+		return troubled(bucket), nil
 	}
 	// The event of its end wakes this claim, which then asks the API server once more.
-	return notice{}, client.IgnoreNotFound(err)
+	return notice{}, client.IgnoreNotFound(r.client.Delete(ctx, bucket, client.Preconditions{UID: &bucket.UID}))
 }
 
 // bucketOf is the Bucket that is bound to a claim, from the API server, or nil.

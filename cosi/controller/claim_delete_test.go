@@ -37,31 +37,41 @@ func TestClaimTakesItsBucketAlong(t *testing.T) {
 }
 
 // The claim stays as long as its Bucket does, and says why (fault 16 of the COSI issues).
+// Upstream's tools are told that the claim goes, and not before.
 func TestClaimWaitsForItsBucketToGo(t *testing.T) {
-	w := newWorld(t)
-	w.class(driverManual, api.DeletionPolicyDelete)
-	claim := w.newClaim("full")
-	bucket := w.bucketOf(claim)
-	if err := serve(w.ctx, admin, bucket, api.ProtocolS3); err != nil {
-		t.Fatal(err)
+	for _, bucketFirst := range []bool{false, true} {
+		t.Run(map[bool]string{true: "Bucket first", false: "claim first"}[bucketFirst], func(t *testing.T) {
+			w := newWorld(t)
+			w.class(driverManual, api.DeletionPolicyDelete)
+			claim := w.newClaim("full")
+			bucket := w.bucketOf(claim)
+			if err := serve(w.ctx, admin, bucket, api.ProtocolS3); err != nil {
+				t.Fatal(err)
+			}
+			w.awaitReady(claim)
+			hinted := func() bool { return w.get(bucket) && api.BucketClaimBeingDeleted(bucket.Annotations) }
+			if bucketFirst {
+				w.delete(bucket)
+				w.awaitError(claim, controller.ReasonBucketDeleting, bucket.Name)
+				if hinted() {
+					t.Error("the claim is said to be deleted and is not")
+				}
+			}
+			w.delete(claim)
+			w.await("the Bucket is being deleted and says why", func() bool { return hinted() && !bucket.DeletionTimestamp.IsZero() })
+			w.change(bucket, "status", func() {
+				bucket.Status.Error = api.NewError(time.Now(), "DeleteFailed", "the bucket is not empty")
+			})
+			w.awaitError(claim, "DeleteFailed", "not empty")
+			if !slices.Contains(claim.Finalizers, v1alpha1.ProtectionFinalizer) {
+				t.Error("the claim has lost its finalizer")
+			}
+			if err := letGo(w.ctx, admin, bucket); err != nil {
+				t.Fatal(err)
+			}
+			w.awaitGone(claim)
+		})
 	}
-	w.awaitReady(claim)
-	w.delete(claim)
-	w.await("the Bucket is being deleted", func() bool { return w.get(bucket) && !bucket.DeletionTimestamp.IsZero() })
-	if !metav1.HasAnnotation(bucket.ObjectMeta, api.AnnotationBucketClaimBeingDeleted) {
-		t.Errorf("upstream's tools are not told that the claim is being deleted: %v", bucket.Annotations)
-	}
-	w.change(bucket, "status", func() {
-		bucket.Status.Error = api.NewError(time.Now(), "DeleteFailed", "the bucket is not empty")
-	})
-	w.awaitError(claim, "DeleteFailed", "not empty")
-	if !slices.Contains(claim.Finalizers, v1alpha1.ProtectionFinalizer) {
-		t.Error("the claim has lost its finalizer")
-	}
-	if err := letGo(w.ctx, admin, bucket); err != nil {
-		t.Fatal(err)
-	}
-	w.awaitGone(claim)
 }
 
 // Upstream's finalizer is honoured on what was taken over, and goes with ours.
