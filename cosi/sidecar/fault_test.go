@@ -23,7 +23,8 @@ import (
 	"github.com/custody-storage/custody/test/failpoint"
 )
 
-// The faults are those seen in COSI's own sidecar and in drivers; the number is that of the list in docs/faults.md.
+// The faults are those seen in COSI's own controllers and in drivers; numbers follow one list for the whole project, and
+// those that are missing here are the controller's.
 
 // gate holds calls back until it is opened.
 type gate struct{ arrived, open chan struct{} }
@@ -458,15 +459,14 @@ func TestFault10HungCalls(t *testing.T) {
 	for range hung {
 		<-g.arrived
 	}
-	begun := time.Now()
 	for i := range 20 {
 		made = append(made, w.bucket(w.claim(fmt.Sprint("well", i))))
 	}
 	for _, b := range made {
 		w.isReady(b)
 	}
-	if took := time.Since(begun); took > 15*time.Second {
-		t.Errorf("20 buckets took %v beside 5 that hang", took)
+	if got := len(w.driver.bucketIDs()); got != 20 {
+		t.Errorf("%d buckets are there while 5 hang, want 20", got)
 	}
 	close(g.open)
 }
@@ -569,9 +569,9 @@ func TestFault14ErrorCleared(t *testing.T) {
 // Fault 15: conflicts are never said, and cost nobody a back-off.
 func TestFault15Conflicts(t *testing.T) {
 	w := newWorld(t)
-	w.sidecar(func(o *sidecar.Options) { o.RetryFirst, o.RetryMax = 5*time.Second, 10*time.Second })
+	// Who waited out a back-off would wait longer than the test does.
+	w.sidecar(func(o *sidecar.Options) { o.RetryFirst, o.RetryMax = time.Minute, 2*time.Minute })
 	var seen []string
-	begun := time.Now()
 	for i := range 10 {
 		b := w.bucket(w.claim(fmt.Sprint("it", i)), func(b *cosi.Bucket) { b.Finalizers = nil })
 		for j := range 3 { // while it is served
@@ -587,9 +587,6 @@ func TestFault15Conflicts(t *testing.T) {
 	}
 	if len(seen) > 0 {
 		t.Errorf("errors shown: %q", seen)
-	}
-	if took := time.Since(begun); took > 5*time.Second {
-		t.Errorf("it took %v: somebody waited out a back-off", took)
 	}
 }
 

@@ -89,8 +89,15 @@ type entry struct {
 	wiped   bool   // beforeDelete is over
 	served  versions
 	told    note   // last said in an event
-	other   string // another program that writes the status, as last said in an event
+	other   string // another program that writes the status
+	toldOf  string // the same, as last said in an event
 	since   time.Time
+}
+
+// rest lets go of what is read anew, or stands in the Intent, when the name comes up again: there may be thousands.
+func (e *entry) rest() {
+	e.object, e.view, e.intent, e.owner, e.inputs, e.payload = nil, view{}, nil, v1alpha1.Owner{}, v1alpha1.Inputs{}, payload{}
+	e.answer, e.down = "", false
 }
 
 // versions are those of an object and its Intent.

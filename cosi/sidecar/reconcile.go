@@ -87,9 +87,12 @@ func (a *adapter) Reconcile(_ context.Context, req reconcile.Request) (reconcile
 	}
 	after := a.report(a.hard, e, next)
 	e.busy = false
-	if next.Kind == provision.Done && e.object == nil && e.memo.Rec.Rev == "" && !e.memo.Hand.Full {
-		a.entries.drop(name)
-		return reconcile.Result{}, nil
+	if next.Kind == provision.Done {
+		if e.object == nil && e.memo.Rec.Rev == "" {
+			a.entries.drop(name)
+			return reconcile.Result{}, nil
+		}
+		e.rest()
 	}
 	return reconcile.Result{RequeueAfter: after}, nil
 }

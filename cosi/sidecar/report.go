@@ -266,16 +266,14 @@ func (a *adapter) warn(e *entry, n note) {
 const actionServe = "Serve"
 
 // noticeOther says that another program writes the status of an object that we serve: two orchestrators of one driver
-// undo each other's work. It is found in the object's managed fields.
+// undo each other's work. It was found in the managed fields of the object as it was read: once we have written what it
+// had changed, they don't name it any more.
 func (a *adapter) noticeOther(e *entry) {
-	if e.object == nil {
+	other := e.other
+	if e.object == nil || other == "" || other == e.toldOf {
 		return
 	}
-	other := otherWriter(e.object, a.started)
-	if other == "" || other == e.other {
-		return
-	}
-	e.other = other
+	e.toldOf = other
 	n := note{v1alpha1.ReasonOtherController, fmt.Sprintf("%q writes the status of this object too; two COSI sidecars of one driver must not be active at once: stop the other one, or whatever else writes here", other)}
 	a.metrics.otherController(a.kind.intents())
 	a.log.Info(n.text, "kind", a.kind.intents(), "name", e.name, "reason", n.word)
@@ -285,7 +283,8 @@ func (a *adapter) noticeOther(e *entry) {
 // otherWriter is another program that has written an object's status since a moment; "" if none has.
 func otherWriter(o client.Object, from time.Time) string {
 	for _, m := range o.GetManagedFields() {
-		if m.Subresource == "status" && m.Manager != v1alpha1.FieldManager && m.Time != nil && m.Time.After(from) {
+		// Their time is in whole seconds.
+		if m.Subresource == "status" && m.Manager != v1alpha1.FieldManager && m.Time != nil && !m.Time.Time.Before(from.Truncate(time.Second)) {
 			return m.Manager
 		}
 	}

@@ -59,6 +59,9 @@ func (s store) load(ctx context.Context, e *entry, live bool) (provision.Record,
 		if e.view, err = s.kind.view(ctx, object); err != nil {
 			return r, err
 		}
+		if other := otherWriter(object, s.started); other != "" {
+			e.other = other
+		}
 		ours, upstream := finalizers(object)
 		r.Goal, r.Bound, r.Other = e.view.goal, ours || upstream, upstream
 		r.Static, r.Shown = e.view.static, e.view.shown

@@ -120,6 +120,16 @@ func (c *counter) all() []string {
 	return append([]string{}, c.seen...)
 }
 
+// objects counts those that are no events.
+func (c *counter) objects() (n int) {
+	for _, write := range c.all() {
+		if !strings.Contains(write, "/events") {
+			n++
+		}
+	}
+	return n
+}
+
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
