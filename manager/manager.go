@@ -59,6 +59,7 @@ func New(restConfig *rest.Config, o Options, p Program, log logr.Logger) (ctrl.M
 		},
 		Metrics:                 server.Options{BindAddress: o.MetricsAddress},
 		HealthProbeBindAddress:  o.HealthAddress,
+		PprofBindAddress:        o.ProfileAddress,
 		LeaderElection:          o.LeaderElect,
 		LeaderElectionID:        p.Lease,
 		LeaderElectionNamespace: cmp.Or(o.LeaseNamespace, os.Getenv("POD_NAMESPACE")),

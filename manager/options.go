@@ -20,6 +20,7 @@ type Options struct {
 	Kubeconfig     string        // "" is $KUBECONFIG, then the Pod's account, then ~/.kube/config
 	MetricsAddress string        // host:port; "0" serves none
 	HealthAddress  string        // host:port; "0" serves none
+	ProfileAddress string        // host:port of /debug/pprof; "0" serves none
 	LeaderElect    bool          // without it two processes may act at once
 	LeaseNamespace string        // "" is $POD_NAMESPACE, then the Pod's namespace
 	LeaseDuration  time.Duration // how long a dead leader is waited for; whole seconds count
@@ -36,6 +37,7 @@ func Defaults() Options {
 	return Options{
 		MetricsAddress: ":8080",
 		HealthAddress:  ":8081",
+		ProfileAddress: "0",
 		LeaderElect:    true,
 		LeaseDuration:  15 * time.Second,
 		Workers:        32,
@@ -51,6 +53,7 @@ func (o *Options) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "`file` that says where the API server is and who we are (default: $KUBECONFIG, then the Pod's own account)")
 	f.StringVar(&o.MetricsAddress, "metrics-bind-address", o.MetricsAddress, "`address` for Prometheus metrics, 0 for none")
 	f.StringVar(&o.HealthAddress, "health-probe-bind-address", o.HealthAddress, "`address` for /healthz and /readyz, 0 for none")
+	f.StringVar(&o.ProfileAddress, "pprof-bind-address", o.ProfileAddress, "`address` for Go profiles under /debug/pprof, 0 for none; give a loopback address, since profiles tell much")
 	f.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "let one process at a time act; turn off only where there is never a second one")
 	f.StringVar(&o.LeaseNamespace, "lease-namespace", o.LeaseNamespace, "`namespace` of the leader election lease (default: $POD_NAMESPACE, then the Pod's own)")
 	f.DurationVar(&o.LeaseDuration, "lease-duration", o.LeaseDuration, "how long a leader that died is waited for; it renews its lease within two thirds of this")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,8 +29,8 @@ type Options struct {
 	Claims int
 	// Lab is the path of this program, which is run as the driver too.
 	Lab string
-	// Profiles is a folder for CPU profiles of controller and sidecar under load; ""
-	// takes none.
+	// Profiles is a folder for CPU profiles of controller and sidecar, of the first
+	// 10 seconds of the load at once; "" takes none.
 	Profiles string
 	Progress *show.Progress
 }
@@ -41,7 +42,7 @@ func Run(ctx context.Context, o Options) (_ Figures, err error) {
 		return Figures{}, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	b := &bench{Options: o, stack: s}
+	b := &bench{Options: o, stack: s, names: map[int]string{os.Getpid(): "bench"}, figures: Figures{Claims: o.Claims, Bare: cpu{}}}
 	if err := b.all(ctx); err != nil {
 		return Figures{}, err
 	}
@@ -53,11 +54,12 @@ type bench struct {
 	stack               *stack.Stack
 	driver              control
 	controller, sidecar *embedded.Process
+	names               map[int]string    // of processes
+	profiles            map[string]string // URLs, by the program's name
 	figures             Figures
 }
 
 func (b *bench) all(ctx context.Context) error {
-	b.figures.Claims = b.Claims
 	// Before and after, since the machine may not be the bench's alone.
 	if err := b.ceiling(ctx, "bare-before", &b.figures.CeilingBefore); err != nil {
 		return err
@@ -81,7 +83,17 @@ func (b *bench) all(ctx context.Context) error {
 func (b *bench) ceiling(ctx context.Context, namespace string, perSecond *float64) (err error) {
 	work := b.Progress.Begin("the API server's ceiling: the bare writes of %d claims by %d clients", b.Claims, clients)
 	defer func() { _ = work.End(err) }()
-	*perSecond, err = ceiling(ctx, b.stack.Client, namespace, b.Claims)
+	before, err := cpuOfAll(b.names)
+	if err != nil {
+		return err
+	}
+	*perSecond, err = ceiling(ctx, b.stack.Client, namespace, b.Claims, func() error {
+		after, err := cpuOfAll(b.names)
+		for name, t := range after.since(before) {
+			b.figures.Bare[name] += t / 2 // of two times
+		}
+		return err
+	})
 	return err
 }
 
@@ -93,10 +105,11 @@ func (b *bench) start(ctx context.Context) error {
 		return err
 	}
 	b.driver = controlOf(endpoint)
-	if _, err := b.stack.Start(ctx, embedded.Command{
+	driver, err := b.stack.Start(ctx, embedded.Command{
 		Name: "driver that does nothing", Path: b.Lab, Args: []string{"null-driver", "--endpoint", endpoint}, Log: b.stack.In("driver.log"),
 		Ready: func(ctx context.Context) error { _, err := b.driver.calls(ctx); return err },
-	}); err != nil {
+	})
+	if err != nil {
 		return err
 	}
 	sidecar, err := b.stack.Sidecar(ctx, stack.SidecarOptions{Endpoint: endpoint})
@@ -113,6 +126,8 @@ func (b *bench) start(ctx context.Context) error {
 	if b.controller, err = b.stack.Start(ctx, controller.Command); err != nil {
 		return err
 	}
+	b.names[driver.Pid()], b.names[b.sidecar.Pid()], b.names[b.controller.Pid()] = "driver", "sidecar", "controller"
+	b.profiles = map[string]string{"controller": controller.Profiles, "sidecar": sidecar.Profiles}
 	class := &v1alpha2.BucketClass{
 		ObjectMeta: meta.ObjectMeta{Name: ClassName},
 		Spec:       v1alpha2.BucketClassSpec{DriverName: DriverName, DeletionPolicy: v1alpha2.DeletionPolicyDelete},
@@ -170,7 +185,7 @@ func (b *bench) atOnce(ctx context.Context) error {
 	var ready, gone snapshot
 	l, err := b.load(ctx, fmt.Sprintf("%d claims, the driver answers at once", b.Claims), "at-once", b.Claims,
 		func(ctx context.Context, l *load, work *show.Work) error {
-			profile := b.profile(ctx)
+			profile := b.profile(ctx, "at-once")
 			if err := l.makeAll(ctx, b.stack.Died(), work); err != nil {
 				return err
 			}
@@ -230,23 +245,22 @@ func (b *bench) usage(context.Context) (err error) {
 
 // snapshot is what has been used and asked so far.
 type snapshot struct {
-	Requests        requests
-	Calls           map[string]int
-	Controller, Car time.Duration // CPU
+	Requests requests
+	Calls    map[string]int
+	CPU      cpu
 }
 
 func (b *bench) look(ctx context.Context) (s snapshot, err error) {
+	if s.CPU, err = cpuOfAll(b.names); err != nil {
+		return s, err
+	}
 	if s.Requests, err = countRequests(ctx, b.stack.Kube.Config()); err != nil {
 		return s, err
 	}
 	if s.Calls, err = b.driver.calls(ctx); err != nil {
 		return s, fmt.Errorf("ask the driver for its calls: %w", err)
 	}
-	if s.Controller, err = cpuTime(b.controller.Pid()); err != nil {
-		return s, err
-	}
-	s.Car, err = cpuTime(b.sidecar.Pid())
-	return s, err
+	return s, nil
 }
 
 func (s snapshot) since(before snapshot) snapshot {
@@ -256,8 +270,7 @@ func (s snapshot) since(before snapshot) snapshot {
 			calls[op] = n
 		}
 	}
-	return snapshot{Requests: s.Requests.since(before.Requests), Calls: calls,
-		Controller: s.Controller - before.Controller, Car: s.Car - before.Car}
+	return snapshot{Requests: s.Requests.since(before.Requests), Calls: calls, CPU: s.CPU.since(before.CPU)}
 }
 
 func (s snapshot) calls() (n int) {

@@ -1,8 +1,10 @@
 package bench
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -12,27 +14,64 @@ import (
 // every platform that Go knows.
 const ticks = 100
 
-// cpuTime is what a process has used so far, in user and kernel mode.
-func cpuTime(pid int) (time.Duration, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+// cpu is CPU time in user and kernel mode, by the name of the process.
+type cpu map[string]time.Duration
+
+// cpuOfAll is what this process and its children have used so far. They go by the
+// name of their program, unless names has another.
+func cpuOfAll(names map[int]string) (cpu, error) {
+	self := os.Getpid()
+	all := cpu{}
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
-		return 0, fmt.Errorf("CPU time of process %d: %w", pid, err)
+		return nil, err
 	}
-	// proc(5): the second field, the program's name, ends with the last parenthesis.
-	_, rest, ok := strings.Cut(string(text[strings.LastIndexByte(string(text), ')')+1:]), " ")
-	fields := strings.Fields(rest)
-	if !ok || len(fields) < 13 {
-		return 0, fmt.Errorf("CPU time of process %d: can't read /proc: %q", pid, text)
-	}
-	var sum int64
-	for _, f := range fields[11:13] { // utime, stime
-		n, err := strconv.ParseInt(f, 10, 64)
+	for _, path := range stats {
+		text, err := os.ReadFile(path)
 		if err != nil {
-			return 0, fmt.Errorf("CPU time of process %d: %w", pid, err)
+			continue // it has ended meanwhile
 		}
-		sum += n
+		// proc(5): the second field is the program's name, in parentheses.
+		open, end := strings.IndexByte(string(text), '('), strings.LastIndexByte(string(text), ')')
+		if open < 0 || end < open {
+			continue
+		}
+		name := string(text[open+1 : end])
+		var pid, parent int
+		if _, err := fmt.Sscan(string(text[:open]), &pid); err != nil {
+			return nil, fmt.Errorf("read %s: %w", path, err)
+		}
+		var state string
+		var skip, user, kernel int64
+		if _, err := fmt.Sscan(string(text[end+1:]), &state, &parent, &skip, &skip, &skip, &skip, &skip, &skip, &skip, &skip, &skip, &user, &kernel); err != nil {
+			return nil, fmt.Errorf("read %s: %w", path, err)
+		}
+		if pid != self && parent != self {
+			continue
+		}
+		if given := names[pid]; given != "" {
+			name = given
+		}
+		all[name] += time.Duration(user+kernel) * time.Second / ticks
 	}
-	return time.Duration(sum) * time.Second / ticks, nil
+	if len(all) == 0 {
+		return nil, errors.New("CPU time of processes: there is no /proc to read it from: this needs Linux")
+	}
+	return all, nil
+}
+func (c cpu) since(before cpu) cpu {
+	d := cpu{}
+	for name, t := range c {
+		d[name] = t - before[name]
+	}
+	return d
+}
+
+func (c cpu) sum() (all time.Duration) {
+	for _, t := range c {
+		all += t
+	}
+	return all
 }
 
 // peakMB is the most memory that a process has had resident so far, in 1e6 bytes.

@@ -60,8 +60,8 @@ type Program struct {
 	embedded.Command
 	// Config is how it reaches the API server.
 	Config *rest.Config
-	// Metrics is the URL of its metrics.
-	Metrics string
+	// Metrics is the URL of its metrics, Profiles of its Go profiles.
+	Metrics, Profiles string
 }
 
 // ControllerOptions says how the controller is run.
@@ -105,22 +105,22 @@ func (s *Stack) program(ctx context.Context, name string, a account, through fun
 	if err := embedded.WriteKubeconfig(kubeconfig, p.Config); err != nil {
 		return p, err
 	}
-	health, err := embedded.FreePort()
-	if err != nil {
-		return p, err
+	var addresses [3]string // for health, metrics and profiles
+	for i := range addresses {
+		port, err := embedded.FreePort()
+		if err != nil {
+			return p, err
+		}
+		addresses[i] = "127.0.0.1:" + strconv.Itoa(port)
 	}
-	metrics, err := embedded.FreePort()
-	if err != nil {
-		return p, err
-	}
-	p.Metrics = "http://127.0.0.1:" + strconv.Itoa(metrics) + "/metrics"
+	p.Metrics = "http://" + addresses[1] + "/metrics"
+	p.Profiles = "http://" + addresses[2] + "/debug/pprof"
 	p.Command = embedded.Command{
 		Name: name, Path: s.binary, Log: s.In(name + ".log"),
 		Args: append(args,
 			"--kubeconfig="+kubeconfig, "--lease-namespace="+a.namespace,
-			"--health-probe-bind-address=127.0.0.1:"+strconv.Itoa(health),
-			"--metrics-bind-address=127.0.0.1:"+strconv.Itoa(metrics)),
-		Ready: answers("http://127.0.0.1:" + strconv.Itoa(health) + "/readyz"),
+			"--health-probe-bind-address="+addresses[0], "--metrics-bind-address="+addresses[1], "--pprof-bind-address="+addresses[2]),
+		Ready: answers("http://" + addresses[0] + "/readyz"),
 	}
 	return p, nil
 }
