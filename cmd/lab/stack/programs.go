@@ -13,6 +13,7 @@ import (
 
 	"github.com/custody-storage/custody/api/crds"
 	cosicrds "github.com/custody-storage/custody/cosi/api/crds"
+	"github.com/custody-storage/custody/cosi/controller/admission"
 	controllerroles "github.com/custody-storage/custody/cosi/controller/rbac"
 	"github.com/custody-storage/custody/cosi/driver/s3"
 	sidecarroles "github.com/custody-storage/custody/cosi/sidecar/rbac"
@@ -30,11 +31,11 @@ type account struct {
 }
 
 func controllerAccount() account {
-	return account{Namespace, "custody-cosi-controller", controllerroles.Files()}
+	return account{Namespace, "custody-controller", controllerroles.Files()}
 }
 
 func sidecarAccount() account {
-	return account{Namespace, "custody-cosi-sidecar", sidecarroles.Files()}
+	return account{Namespace, "custody-sidecar", sidecarroles.Files()}
 }
 
 // install puts into the cluster what an admin installs before Custody runs there.
@@ -52,7 +53,8 @@ func (s *Stack) install(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	_, err := Apply(ctx, s.Client, admission.Files())
+	return err
 }
 
 // Program is a program of bin/custody that is ready to be started.
