@@ -44,6 +44,9 @@ type Options struct {
 	Drivers  []string
 	Backends []Inventory
 	Keeps    []Keep
+	// WithoutIntents judges by the COSI objects instead, for the control that has no
+	// Intents: what no Bucket or BucketAccess names any more is an orphan.
+	WithoutIntents bool
 	// Excuse may give a reason for which an object that is not at rest is as it
 	// should be; "" means that there is none. nil excuses nothing.
 	Excuse func(client.Object) string
@@ -74,6 +77,12 @@ func Compare(ctx context.Context, o Options) (Report, error) {
 		return r, fmt.Errorf("oracle: list Intents: %w", err)
 	}
 	r.Items = len(items)
+	if o.WithoutIntents {
+		var err error
+		if intents.Items, err = fromObjects(ctx, o.Reader); err != nil {
+			return r, err
+		}
+	}
 	intents.Items = slices.DeleteFunc(intents.Items, func(i custodyv1.Intent) bool { return !slices.Contains(o.Drivers, i.Spec.Driver) })
 	compareItems(&r, items, intents.Items)
 	compareIntents(&r, items, intents.Items)
@@ -87,6 +96,29 @@ func Compare(ctx context.Context, o Options) (Report, error) {
 		}
 	}
 	return r, nil
+}
+
+// fromObjects makes up the Intents that objects would have, each for what it names.
+func fromObjects(ctx context.Context, reader client.Reader) ([]custodyv1.Intent, error) {
+	var buckets cosi.BucketList
+	var accesses cosi.BucketAccessList
+	for _, list := range []client.ObjectList{&buckets, &accesses} {
+		if err := reader.List(ctx, list); err != nil {
+			return nil, fmt.Errorf("oracle: list objects: %w", err)
+		}
+	}
+	var all []custodyv1.Intent
+	add := func(kind custodyv1.Kind, driver, name, id string) {
+		all = append(all, custodyv1.Intent{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: custodyv1.IntentSpec{Driver: driver, Kind: kind, Name: name, ID: id, Phase: custodyv1.PhaseLive}})
+	}
+	for _, b := range buckets.Items {
+		add(custodyv1.KindBucket, b.Spec.DriverName, b.Name, b.Status.BucketID)
+	}
+	for _, a := range accesses.Items {
+		add(custodyv1.KindAccess, a.Status.DriverName, cosi.AccountName(&a), a.Status.AccountID)
+	}
+	return all, nil
 }
 
 // Wait looks until all is clean, or until ctx ends; it returns the last report.

@@ -96,3 +96,18 @@ func TestCompare(t *testing.T) {
 		})
 	}
 }
+
+func TestWithoutIntents(t *testing.T) {
+	ready := true
+	scheme := runtime.NewScheme()
+	if err := errors.Join(custodyv1.AddToScheme(scheme), cosi.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	bucket := &cosi.Bucket{ObjectMeta: v1.ObjectMeta{Name: "bc-1"}, Spec: cosi.BucketSpec{DriverName: driver}, Status: cosi.BucketStatus{ReadyToUse: &ready, BucketID: "a"}}
+	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(bucket).Build()
+	r, err := oracle.Compare(t.Context(), oracle.Options{Reader: reader, Drivers: []string{driver}, WithoutIntents: true,
+		Backends: []oracle.Inventory{fixed{item("a", "bc-1"), item("b", "bc-2")}}})
+	if err != nil || r.Orphans != 1 || r.Findings[0].ID != "b" {
+		t.Errorf("%v, %v", r, err)
+	}
+}
