@@ -11,11 +11,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/custody-storage/custody/api/v1alpha1"
 	"github.com/custody-storage/custody/intents"
+	"github.com/custody-storage/custody/manager"
 )
 
 // cluster says which cluster is meant.
@@ -28,6 +30,7 @@ func (c cluster) open() (*intents.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the API server (--kubeconfig, --context, $KUBECONFIG): %w", err)
 	}
+	manager.SetLogger(logr.Discard()) // what went wrong is in the error
 	return intents.Open(config)
 }
 
