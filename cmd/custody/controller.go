@@ -22,6 +22,9 @@ func newControllerCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			started := time.Now()
+			if err := options.Validate(); err != nil {
+				return err
+			}
 			log, err := options.Logger(os.Stderr)
 			if err != nil {
 				return err

@@ -50,10 +50,11 @@ func boundTo(bucket *api.Bucket, claim *api.BucketClaim) bool {
 // create makes the Bucket of a claim, with our finalizer in the same write.
 func (r *claims) create(ctx context.Context, claim *api.BucketClaim) (notice, error) {
 	class := &api.BucketClass{}
-	classErr := r.client.Get(ctx, types.NamespacedName{Name: claim.Spec.BucketClassName}, class)
-	if client.IgnoreNotFound(classErr) != nil {
-		return notice{}, classErr
+	err := r.client.Get(ctx, types.NamespacedName{Name: claim.Spec.BucketClassName}, class)
+	if client.IgnoreNotFound(err) != nil {
+		return notice{}, err
 	}
+	hasClass := err == nil
 	spec := api.BucketSpec{
 		DriverName:     class.Spec.DriverName,
 		DeletionPolicy: class.Spec.DeletionPolicy,
@@ -61,26 +62,23 @@ func (r *claims) create(ctx context.Context, claim *api.BucketClaim) (notice, er
 		Protocols:      claim.Spec.Protocols,
 		BucketClaimRef: api.BucketClaimReference{Name: claim.Name, Namespace: claim.Namespace, UID: claim.UID},
 	}
-	missing := refuse(ReasonClassNotFound, "BucketClass %q does not exist; the claim goes on when it is made", claim.Spec.BucketClassName)
-
 	// A claim that had our finalizer before may have had a Bucket before, and the driver
 	// may have been asked for it. Then it is the Intent that says of which driver and with
 	// which inputs, whatever the class has become (fault 17 of the COSI issues).
+	hasIntent := false
 	if ours(claim) {
 		intent := &v1alpha1.Intent{}
-		there, err := r.readLive(ctx, types.NamespacedName{Name: api.BucketName(claim)}, "", intent)
-		if err != nil {
+		if hasIntent, err = r.readLive(ctx, types.NamespacedName{Name: api.BucketName(claim)}, "", intent); err != nil {
 			return notice{}, err
 		}
-		if there {
-			if n := remake(&spec, intent, classErr == nil); !n.empty() {
+		if hasIntent {
+			if n := remake(&spec, intent, hasClass); !n.empty() {
 				return n, nil
 			}
-			classErr = nil
 		}
 	}
-	if classErr != nil {
-		return missing, nil
+	if !hasClass && !hasIntent {
+		return refuse(ReasonClassNotFound, "BucketClass %q does not exist; the claim goes on when it is made", claim.Spec.BucketClassName), nil
 	}
 
 	if alive, err := r.secure(ctx, claim); err != nil || !alive {
@@ -91,7 +89,7 @@ func (r *claims) create(ctx context.Context, claim *api.BucketClaim) (notice, er
 		ObjectMeta: metav1.ObjectMeta{Name: api.BucketName(claim), Finalizers: []string{v1alpha1.ProtectionFinalizer}},
 		Spec:       spec,
 	}
-	err := r.client.Create(ctx, bucket)
+	err = r.client.Create(ctx, bucket)
 	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
 		// Told to the user, and tried again: permissions and policies get mended.
 		n := refuse(ReasonBucketRefused, "the API server refuses Bucket %s: %v", bucket.Name, err)
@@ -109,7 +107,7 @@ func (r *claims) create(ctx context.Context, claim *api.BucketClaim) (notice, er
 
 // remake fills the spec of a Bucket that is made a second time from the Intent of the
 // first. Where the class is gone, nobody says any more that the data may go: Retain.
-func remake(spec *api.BucketSpec, intent *v1alpha1.Intent, classThere bool) notice {
+func remake(spec *api.BucketSpec, intent *v1alpha1.Intent, hasClass bool) notice {
 	if err := v1alpha1.ReadFormat(intent); err != nil {
 		return refuse(ReasonHandsOff, "%v", err)
 	}
@@ -118,7 +116,7 @@ func remake(spec *api.BucketSpec, intent *v1alpha1.Intent, classThere bool) noti
 	}
 	spec.DriverName = intent.Spec.Driver
 	spec.Parameters = intent.Spec.Inputs.Parameters
-	if !classThere {
+	if !hasClass {
 		spec.DeletionPolicy = api.DeletionPolicyRetain
 	}
 	return notice{}

@@ -3,6 +3,7 @@ package controller
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -65,6 +66,17 @@ func Defaults() Options {
 	return Options{Workers: 32, Patience: 30 * time.Second, Deadline: 30 * time.Second}
 }
 
+func (o Options) validate() error {
+	var errs []error
+	if o.Patience < 0 {
+		errs = append(errs, fmt.Errorf("--patience is %v; give 0 or more", o.Patience))
+	}
+	if o.Deadline < time.Second {
+		errs = append(errs, fmt.Errorf("--reconcile-timeout is %v; give at least 1s", o.Deadline))
+	}
+	return errors.Join(errs...)
+}
+
 // Scheme knows every kind that the controller touches.
 func Scheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
@@ -85,6 +97,9 @@ func Cache(started time.Time) cache.Options {
 // New adds both controllers to a manager that was made with Scheme and Cache.
 // The context is for the setting up only.
 func New(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
 	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return fmt.Errorf("set up %s: %w", Name, err)
 	}

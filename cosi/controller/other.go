@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,8 +24,8 @@ func keepOthers(since time.Time) toolscache.TransformFunc {
 	// The API server stamps whole seconds.
 	since = since.Truncate(time.Second).Add(time.Second)
 	return func(in any) (any, error) {
-		object, err := meta.Accessor(in)
-		if err != nil { // a tombstone of the cache
+		object, ok := in.(metav1.Object)
+		if !ok { // a tombstone of the cache
 			return in, nil
 		}
 		var kept []metav1.ManagedFieldsEntry
