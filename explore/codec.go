@@ -7,18 +7,21 @@ import (
 	"github.com/custody-storage/custody/provision"
 )
 
-// codec turns worlds into bytes and back. States that differ only in the names of nonces, versions and minted ids are
-// one state: they are numbered in the order in which they are met.
+// codec turns worlds into bytes and back. States that nobody can tell apart are one state: nonces and minted ids are
+// numbered in the order in which they are met; a nonce that stands in no record is none; a version is the present one or
+// a past one; what the next read overwrites is not kept.
 type codec struct {
 	settle time.Duration
 	buf    []byte
 	// Writing: new numbers. Reading: the highest number met.
-	nonce, rev     [16]uint8
-	id             [maxIDs + 1]uint8
-	nonces, revs   uint8
-	ids            uint8
-	overflow       bool
-	hasBase, hasSn bool
+	nonce, rev   [16]uint8
+	id           [maxIDs + 1]uint8
+	nonces, revs uint8
+	ids          uint8
+	live         uint32 // nonces that stand in a record
+	now          string // the Intent's version
+	reuse        bool
+	hasBase      bool
 }
 
 func (c *codec) byte(b uint8) { c.buf = append(c.buf, b) }
@@ -36,7 +39,7 @@ func bit(m uint8, i int) bool { return m>>i&1 == 1 }
 
 func (c *codec) nonceNum(n provision.Nonce) uint8 {
 	i := num(n)
-	if i == 0 {
+	if i == 0 || c.live>>i&1 == 0 {
 		return 0
 	}
 	if c.nonce[i] == 0 {
@@ -48,12 +51,16 @@ func (c *codec) nonceNum(n provision.Nonce) uint8 {
 
 func (c *codec) revNum(r string) uint8 {
 	i := num(r)
-	if i == 0 {
+	switch {
+	case i == 0:
 		return 0
-	}
-	if c.rev[i] == 0 {
+	case r == c.now:
+		return 1
+	case !c.reuse:
+		return 2
+	case c.rev[i] == 0:
 		c.revs++
-		c.rev[i] = c.revs
+		c.rev[i] = c.revs + 1
 	}
 	return c.rev[i]
 }
@@ -99,14 +106,22 @@ func (c *codec) past(t time.Duration) uint8 { return uint8(max(0, t-(now-c.settl
 func future(t time.Duration) uint8 { return uint8(max(0, t-now)) }
 
 func (c *codec) memo(m *provision.Memo) {
-	c.record(&m.Rec)
-	c.byte(bits(m.Fresh, m.Live, m.Exact, m.Called, m.Owned, m.Lost, m.Served, m.Looked))
+	mine := c.nonceNum(m.Mine)
+	c.byte(bits(m.Fresh, m.Live, m.Exact, m.Called && mine != 0, m.Owned, m.Lost, m.Served, m.Looked))
+	if m.Fresh {
+		c.record(&m.Rec)
+	} else {
+		c.byte(uint8(m.Rec.Goal) | uint8(m.Rec.Word)<<2 | uint8(m.Rec.Phase)<<4)
+		if c.reuse {
+			c.byte(c.revNum(m.Rec.Rev))
+		}
+	}
 	c.byte(bits(m.Vanish, m.Own, m.Unheard, m.Peeked, m.Late, m.Clean, m.Remade, m.Freed))
 	c.byte(bits(m.Sweep, m.Hand.Full, m.Hand.Made, m.Hand.Ended, m.Hand.Named, m.Hand.Never, m.Ending))
 	c.byte(c.idStr(m.Hand.ID) | c.idStr(m.Cand)<<4)
 	c.byte(c.past(m.Lead) | c.past(m.Open)<<2 | future(m.After)<<4 | future(m.Due)<<6)
-	c.byte(c.nonceNum(m.Mine) | c.nonceNum(m.Seen)<<4)
-	c.byte(uint8(m.Last) | m.Tries<<5)
+	c.byte(mine | c.nonceNum(m.Seen)<<4)
+	c.byte(bits(m.Last == provision.AlreadyExists) | m.Tries<<5)
 	c.set(m.Gone, m.Way)
 	why := m.Why
 	if m.After <= now && m.Tries == 0 {
@@ -124,7 +139,13 @@ func (c *codec) object(o object) {
 func (c *codec) write(buf []byte, w *world) []byte {
 	c.buf = buf
 	c.nonce, c.rev, c.id = [16]uint8{}, [16]uint8{}, [maxIDs + 1]uint8{}
-	c.nonces, c.revs, c.ids = 0, 0, theID
+	c.nonces, c.revs, c.ids = 0, 1, theID
+	c.now = w.intent.Rev
+	c.live = 1<<num(w.intent.Attempt) | 1<<num(w.wr.rec.Attempt)
+	for i := range w.actor {
+		a := &w.actor[i]
+		c.live |= 1<<num(a.snap.intent.Attempt) | 1<<num(a.memo.Rec.Attempt)*uint32(bits(a.memo.Fresh))
+	}
 	var left uint8
 	for i, n := range w.left {
 		if left |= n << (2 * (i % 4)); i%4 == 3 || i == int(budgets)-1 {
@@ -236,11 +257,21 @@ func (c *codec) readRecord(r *provision.Record) {
 }
 
 func (c *codec) readMemo(m *provision.Memo) {
-	c.readRecord(&m.Rec)
-	m.Rec.Name = theName
 	b := c.next()
 	m.Fresh, m.Live, m.Exact, m.Called = bit(b, 0), bit(b, 1), bit(b, 2), bit(b, 3)
 	m.Owned, m.Lost, m.Served, m.Looked = bit(b, 4), bit(b, 5), bit(b, 6), bit(b, 7)
+	if m.Fresh {
+		c.readRecord(&m.Rec)
+	} else {
+		b := c.next()
+		m.Rec.Goal, m.Rec.Word, m.Rec.Phase = provision.Goal(b&3), provision.Word(b>>2&3), provision.Phase(b>>4)
+		if c.reuse {
+			b := c.next()
+			c.revs = max(c.revs, b)
+			m.Rec.Rev = revOf[b]
+		}
+	}
+	m.Rec.Name = theName
 	b = c.next()
 	m.Vanish, m.Own, m.Unheard, m.Peeked = bit(b, 0), bit(b, 1), bit(b, 2), bit(b, 3)
 	m.Late, m.Clean, m.Remade, m.Freed = bit(b, 4), bit(b, 5), bit(b, 6), bit(b, 7)
@@ -261,7 +292,9 @@ func (c *codec) readMemo(m *provision.Memo) {
 	b = c.next()
 	m.Mine, m.Seen = c.readNonce(b&15), c.readNonce(b>>4)
 	b = c.next()
-	m.Last, m.Tries = provision.Code(b&31), b>>5
+	if m.Tries = b >> 5; bit(b, 0) {
+		m.Last = provision.AlreadyExists
+	}
 	m.Gone, m.Way = c.readSet()
 	m.Why = provision.Why(c.next())
 }
@@ -277,7 +310,7 @@ func (c *codec) readObject(o *object) {
 func (c *codec) read(state []byte, w *world) {
 	*w = world{}
 	c.buf = state
-	c.nonces, c.revs, c.ids = 0, 0, theID
+	c.nonces, c.revs, c.ids = 0, 2, theID
 	var left uint8
 	for i := range w.left {
 		if i%4 == 0 {

@@ -29,6 +29,7 @@ type driver struct {
 	ids   idKind
 	again again
 	state bool // Generate makes state in the backend
+	db    bool // the driver knows its own things from a database that it writes after the create
 	mark  bool // looks by name touch only what carries our mark
 }
 
@@ -42,7 +43,7 @@ func (t *turn) create(c call) (provision.Code, uint8) {
 	case generated:
 		i = w.find(c.id)
 	case assigned:
-		if i = w.own(0); i < 0 {
+		if i = w.own(w.unlisted()); i < 0 {
 			for j, x := range w.things {
 				if x.foreign {
 					i = j
@@ -76,6 +77,16 @@ func (t *turn) create(c call) (provision.Code, uint8) {
 	return provision.OK, id
 }
 
+// unlisted gives the things that the driver's database does not hold.
+func (w *world) unlisted() (mask uint16) {
+	for _, t := range w.things {
+		if t.half {
+			mask |= 1 << (t.id - 1)
+		}
+	}
+	return mask
+}
+
 // kill deletes a thing and notes whether it should have been left alone.
 func (t *turn) kill(i int) {
 	w := t.w
@@ -90,13 +101,14 @@ func (t *turn) kill(i int) {
 	case x.given && (!w.obj.here || !w.obj.deleting || w.obj.keep && !w.flipped) && w.intent.Word != provision.WordDelete:
 		bad = "made by an admin, who did not say Delete"
 	case x.given:
+	case w.intent.Word == provision.WordDelete: // an admin's decision
 	case serves && !w.obj.deleting:
 		bad = "in use"
 	case shown && w.obj.deleting && w.early && !w.flipped:
 		bad = "to be retained"
 	case w.intent.Phase == provision.PhaseRetained && num(w.intent.ID) == x.id && !w.flipped:
 		bad = "retained"
-	case !w.obj.here && w.intent.Phase == provision.PhaseLive && num(w.intent.ID) == x.id && w.intent.Word == provision.WordNone:
+	case !t.c.access && !w.obj.here && w.intent.Phase == provision.PhaseLive && num(w.intent.ID) == x.id && w.intent.Word == provision.WordNone:
 		bad = "of an object that vanished without its finalizer"
 	}
 	if bad != "" {
@@ -137,7 +149,7 @@ func (t *turn) apply(c call) (provision.Code, uint8) {
 		}
 	case provision.DeleteByName:
 		for i, x := range w.things {
-			if x.id != 0 && !x.given && !(x.foreign && d.mark) {
+			if x.id != 0 && !x.given && !(x.foreign && d.mark) && !(d.db && x.half) {
 				t.kill(i)
 			}
 		}
@@ -151,7 +163,7 @@ func (t *turn) Ways() provision.Ways { return t.c.ways }
 // Do is the door to the driver.
 func (t *turn) Do(_ context.Context, pc provision.Call) provision.Answer {
 	t.door, t.open = true, 1<<oFine
-	w := t.w
+	w, d := t.w, t.c.driver
 	c := call{op: pc.Op}
 	if pc.Op != provision.Find {
 		c.id = num(pc.ID)
@@ -227,6 +239,9 @@ func (t *turn) Do(_ context.Context, pc provision.Call) provision.Answer {
 	}
 	said := t.words(c)
 	code, id := t.apply(c)
+	if i := w.find(id); d.db && i >= 0 && (t.want == oLost || t.want == oCrash) {
+		w.things[i].half = true // the driver dies before it has written its database
+	}
 	switch t.want {
 	case oLost, oCrash:
 		t.say(said, ": done, the reply is lost", t.died())

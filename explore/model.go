@@ -90,7 +90,7 @@ type model struct {
 func newModel(c *class) *model {
 	m := &model{c: c}
 	m.cd.settle = c.settle
-	m.cd.hasBase = c.base != nil
+	m.cd.hasBase, m.cd.reuse = c.base != nil, c.reuse
 	m.turn.c = c
 	var st provision.Store = &m.turn
 	var be provision.Backend = &m.turn

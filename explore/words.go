@@ -113,3 +113,8 @@ func (m *model) story(cs []search.Choice) (lines []string) {
 	}
 	return lines
 }
+
+// slug makes a name that can be typed.
+func slug(s string) string {
+	return strings.NewReplacer(",", "", "'s", "", " ", "-").Replace(s)
+}

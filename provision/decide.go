@@ -186,8 +186,11 @@ func (e *Engine) move(m Memo, p Phase, now time.Duration) act {
 	if p == PhaseReleased || p == PhaseRetained {
 		r.Attempt, r.Word = "", WordNone
 	}
+	if p == PhaseRetained && (r.Phase == PhaseMaking || r.Phase == PhaseDeleting && (!m.Own || m.Unheard || m.Gone != "")) {
+		r.Linger = true // nothing says that it is there: not made yet, or deleted before the policy was changed
+	}
 	r.Phase, r.Expired = p, false
-	n := Memo{Lead: m.Lead, Open: m.Open, Mine: m.Mine, Called: m.Called, Seen: m.Seen, Fresh: true, Live: m.Live}
+	n := Memo{Lead: m.Lead, Open: m.Open, Mine: m.Mine, Called: m.Called, Seen: m.Seen, Fresh: true, Live: m.Live, Unheard: m.Unheard}
 	switch p {
 	case PhaseDeleting:
 		n.Own = true
@@ -208,12 +211,15 @@ func (e *Engine) leave(m Memo) act {
 
 func (e *Engine) retained(m Memo, now time.Duration) act {
 	r := m.Rec
+	w := e.Backend.Ways()
 	left := e.settled(m, now)
 	switch {
 	case r.Goal == GoalWant && left > 0:
 		return act{next: Next{Wait, left, WhySettle}} // the policy may have been changed while a delete was on its way
-	case r.Goal == GoalWant && r.ID != "":
+	case r.Goal == GoalWant && r.ID != "" && !r.Linger:
 		return e.move(m, PhaseLive, now)
+	case r.Goal == GoalWant && r.ID != "" && !w.Fetch && !w.Repeat && !w.Generate:
+		return e.stop(WhyOwnerGone) // nothing tells whether it is still there
 	case r.Goal == GoalWant:
 		return e.move(m, PhaseMaking, now)
 	case r.Word == WordDelete:

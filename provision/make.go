@@ -52,11 +52,11 @@ func (e *Engine) again(m Memo, w Ways, now time.Duration) act {
 		// Ours by its name, and of a kind that holds data: it is taken, never deleted to make it anew.
 		return e.do(m, Derive, "")
 	case w.Remake && proof && w.DeleteByName:
-		return e.do(m, DeleteByName, "")
+		return e.undo(m, DeleteByName, "")
 	case w.Remake && proof && w.Template && m.Cand == "":
 		return e.do(m, Derive, "")
 	case w.Remake && proof && w.Template:
-		return e.do(m, Delete, m.Cand)
+		return e.undo(m, Delete, m.Cand)
 	case taken:
 		return e.stop(WhyTaken)
 	}
@@ -93,7 +93,7 @@ func (e *Engine) confirm(m Memo, w Ways) act {
 	case w.Remake && r.Shared:
 		return e.stop(WhyShared)
 	case w.Remake:
-		return e.do(m, Delete, r.ID)
+		return e.undo(m, Delete, r.ID)
 	case w.Fetch:
 		return e.do(m, Fetch, r.ID)
 	case w.Repeat && m.Last != AlreadyExists:
@@ -129,7 +129,7 @@ func (e *Engine) live(m Memo, now time.Duration) act {
 			return act{next: Next{Wait, left, WhySettle}}
 		}
 		if !has(m.Gone, r.ID) {
-			return e.do(m, Delete, r.ID)
+			return e.undo(m, Delete, r.ID)
 		}
 		m.Gone, m.Lost = "", false
 		r.Phase, r.ID = PhaseMaking, ""
@@ -153,6 +153,17 @@ func (e *Engine) live(m Memo, now time.Duration) act {
 		return e.do(m, Find, r.ID)
 	}
 	return act{next: Next{Kind: Done}}
+}
+
+// undo deletes what is to be made anew. That such a delete may be on its way is durable first: the object may be deleted
+// before it is answered, and the name must not be free then.
+func (e *Engine) undo(m Memo, op Op, id string) act {
+	if !m.Rec.Linger {
+		r := m.Rec
+		r.Linger = true
+		return act{door: toSave, rec: r, memo: m}
+	}
+	return e.do(m, op, id)
 }
 
 func (e *Engine) do(m Memo, op Op, id string) act {
