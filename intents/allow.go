@@ -37,7 +37,7 @@ func deleteDoes(s v1alpha1.IntentSpec, owner Owner) (string, error) {
 	case owner.State == OwnerWants:
 		return "", fmt.Errorf("%s is in use: %s exists and is not being deleted. To be rid of it, delete its claim or access", what, owner.Text)
 	case s.Phase == v1alpha1.PhaseRetained:
-		return what + " was kept by its deletion policy. It will be deleted in the backend, with what the driver lets go with it.", nil
+		return what + " was kept by its deletion policy. It will be deleted in the backend; a bucket that still holds objects goes when it is empty.", nil
 	case s.Phase == v1alpha1.PhaseLive && owner.State == OwnerGone:
 		return what + " will be deleted in the backend. Its object vanished without passing the finalizer; after this nothing can bring it back.", nil
 	case s.Phase == v1alpha1.PhaseDeleting && s.Origin == v1alpha1.OriginAdopted && s.ID != "" && !s.Proven:
