@@ -107,3 +107,25 @@ func stderrOf(err error) string {
 	}
 	return "; it says: " + string(bytes.TrimSpace(exit.Stderr))
 }
+
+// SetKey gives an identity that exists another key, as a rotation does, and keeps its capabilities.
+func (c *Ceph) SetKey(ctx context.Context, entity, key string) error {
+	texts, err := c.Mon(ctx, map[string]any{"prefix": "auth get", "entity": entity, "format": "json"})
+	if err != nil {
+		return err
+	}
+	var known []struct{ Caps map[string]string }
+	if err := json.Unmarshal([]byte(texts[0]), &known); err != nil || len(known) != 1 {
+		return fmt.Errorf("read what is known of %s: %w", entity, err)
+	}
+	keyring := c.folder.in("keyring." + entity)
+	text := fmt.Sprintf("[%s]\nkey = %s\n", entity, key)
+	for service, cap := range known[0].Caps {
+		text += fmt.Sprintf("caps %s = %q\n", service, cap)
+	}
+	if err := writeFile(keyring, []byte(text)); err != nil {
+		return err
+	}
+	_, err = c.Run(ctx, "ceph", "auth", "import", "-i", keyring)
+	return err
+}
