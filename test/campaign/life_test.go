@@ -44,6 +44,11 @@ type life struct {
 	access *kept
 	shown  map[types.UID]bool // claims and accesses that were seen ready
 	made   int                // claims and accesses that it has made
+
+	// vanished: its Bucket was taken away by force. Until the controller has made it
+	// again the claim stays: what is in the backend would have an Intent whose owner
+	// is gone, which is an admin's to decide.
+	vanished bool
 }
 
 // kept is what must stay as it was seen.
@@ -109,6 +114,7 @@ func (l *life) step(ctx context.Context) {
 			l.dropClaim(ctx)
 		case !l.retain: // its Bucket vanishes without its finalizers being honoured
 			l.vanish(ctx, cosi.BucketName(claim))
+			l.vanished = true
 		}
 	case access.DeletionTimestamp != nil:
 		l.await(ctx, func() bool { return l.find(ctx) == nil })
@@ -198,6 +204,14 @@ func (w *world) delete(ctx context.Context, o client.Object) {
 }
 
 func (l *life) dropClaim(ctx context.Context) {
+	for l.vanished && ctx.Err() == nil {
+		claim := l.claim(ctx)
+		l.vanished = claim != nil && !l.w.get(ctx, types.NamespacedName{Name: cosi.BucketName(claim)}, &cosi.Bucket{})
+		l.rest(ctx, poll)
+	}
+	if l.vanished { // the time is up; finish has more
+		return
+	}
 	l.mu.Lock()
 	old := l.bucket
 	l.bucket = nil

@@ -8,8 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+
 	"github.com/custody-storage/custody/cmd/lab/show"
 	"github.com/custody-storage/custody/cmd/lab/stack"
+	"github.com/custody-storage/custody/manager"
 	"github.com/custody-storage/custody/test/actor"
 )
 
@@ -23,6 +26,8 @@ var lab struct {
 
 func TestMain(m *testing.M) {
 	actor.RunIfAsked()
+	// What clients of ours log when a context ends would hide what the test prints.
+	manager.SetLogger(logr.Discard())
 	code := m.Run()
 	if lab.stack != nil {
 		if err := lab.stack.Close(); err != nil {

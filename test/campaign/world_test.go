@@ -285,7 +285,7 @@ func (w *world) door(name string, c *rest.Config) (*proxy.Door, string) {
 
 // options are for the oracle.
 func (w *world) options(keeps []oracle.Keep) oracle.Options {
-	o := oracle.Options{Reader: w.client, Keeps: keeps, Excuse: retainedUnmade}
+	o := oracle.Options{Reader: w.client, Keeps: keeps, Excuse: unmade}
 	for _, d := range w.drivers {
 		o.Drivers = append(o.Drivers, d.name)
 		o.Backends = append(o.Backends, d.items())
@@ -293,12 +293,14 @@ func (w *world) options(keeps []oracle.Keep) oracle.Options {
 	return o
 }
 
-// retainedUnmade excuses a Bucket of policy Retain whose claim went before anything
-// was asked of the driver. It stays, as the policy says, and shows that it is empty.
-func retainedUnmade(o client.Object) string {
+// unmade excuses a Bucket that was made for a claim which was gone by then: by a
+// controller that slept or whose request was held up, or one of policy Retain whose
+// claim was quicker than the sidecar. Nothing is provisioned for it, and it says so.
+// Nobody deletes it unasked: a restored Bucket looks the same.
+func unmade(o client.Object) string {
 	b, ok := o.(*cosi.Bucket)
-	if ok && b.Spec.DeletionPolicy == cosi.DeletionPolicyRetain && b.Status.Error.Reason() == "ClaimGone" {
-		return "retained, and never made"
+	if ok && b.Status.BucketID == "" && b.Status.Error.Reason() == "ClaimGone" {
+		return "made for a claim that is gone"
 	}
 	return ""
 }
