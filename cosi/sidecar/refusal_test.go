@@ -182,6 +182,18 @@ func theirs2(a *cosi.BucketAccess) *core.Secret {
 	return &core.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: a.Name + "-0"}}
 }
 
+// Upstream's sidecar puts its finalizer on Secrets. One of an access that was taken over goes all the same.
+func TestSecretWithUpstreamFinalizer(t *testing.T) {
+	w := newWorld(t)
+	w.sidecar()
+	a, _ := w.readyAccess("it")
+	secret := theirs2(a)
+	w.edit(secret, false, func() { secret.SetFinalizers([]string{cosi.ProtectionFinalizer}) })
+	w.delete(a)
+	w.gone(a)
+	w.gone(secret)
+}
+
 // A taken Secret that is not the access's stays when the access goes.
 func TestForeignSecretStays(t *testing.T) {
 	w := newWorld(t)

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/custody-storage/custody/api/v1alpha1"
 	cosi "github.com/custody-storage/custody/cosi/api/v1alpha2"
@@ -110,7 +111,13 @@ func (k accessKind) deleteSecret(ctx context.Context, key client.ObjectKey, acce
 	have := &core.Secret{}
 	err := k.direct.Get(ctx, key, have)
 	if err == nil && owned(have, access) {
-		err = k.direct.Delete(ctx, have, client.Preconditions{UID: &have.UID})
+		// Upstream's sidecar puts its finalizer on Secrets, too. What was taken over has nobody else to take it off.
+		if controllerutil.RemoveFinalizer(have, cosi.ProtectionFinalizer) {
+			err = k.direct.Update(ctx, have)
+		}
+		if err == nil {
+			err = k.direct.Delete(ctx, have, client.Preconditions{UID: &have.UID})
+		}
 	}
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete the Secret %s before its account: %w", key, err)
