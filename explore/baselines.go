@@ -75,7 +75,7 @@ func (b *baseline) older(m *memory) {
 
 // differs tells whether an event is due.
 func (b *baseline) differs(w *world, m *memory) bool {
-	return w.news || m.at == sDone && (m.here != w.obj.here || m.deleting != w.obj.deleting || m.keep != w.obj.keep)
+	return w.news || m.at == sDone && (m.here != w.obj.here || m.here && m.deleting != w.obj.deleting || m.here && m.keep != w.obj.keep)
 }
 
 // ask makes one call to the driver and tells whether it was answered OK.
@@ -99,12 +99,11 @@ func (b *baseline) step(t *turn, m *memory) (bool, provision.Next) {
 	case sStatus:
 		b.status(t, m)
 	case sDelete:
-		ok, a := t.ask(provision.Delete, m.id)
+		ok, _ := t.ask(provision.Delete, m.id)
 		switch {
 		case ok:
 			m.at = sFree
 		default:
-			_ = a
 			m.at = sRetry
 		}
 	case sByName:

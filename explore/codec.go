@@ -22,6 +22,7 @@ type codec struct {
 	now          string // the Intent's version
 	reuse        bool
 	hasBase      bool
+	keepAll      bool // every nonce counts (a mutation uses old ones)
 }
 
 func (c *codec) byte(b uint8) { c.buf = append(c.buf, b) }
@@ -146,6 +147,9 @@ func (c *codec) write(buf []byte, w *world) []byte {
 		a := &w.actor[i]
 		c.live |= 1<<num(a.snap.intent.Attempt) | 1<<num(a.memo.Rec.Attempt)*uint32(bits(a.memo.Fresh))
 	}
+	if c.keepAll {
+		c.live = 1<<16 - 1
+	}
 	var left uint8
 	for i, n := range w.left {
 		if left |= n << (2 * (i % 4)); i%4 == 3 || i == int(budgets)-1 {
@@ -176,6 +180,9 @@ func (c *codec) write(buf []byte, w *world) []byte {
 		c.byte(bits(a.on, a.payDead) | a.snap.kind<<2 | c.idNum(a.pay)<<4)
 		if !a.on {
 			continue
+		}
+		if i == 1 {
+			c.byte(w.puff)
 		}
 		if c.hasBase {
 			c.memory(&a.base)
@@ -333,6 +340,9 @@ func (c *codec) read(state []byte, w *world) {
 		a.on, a.payDead, a.snap.kind, a.pay = bit(b, 0), bit(b, 1), b>>2&3, c.readID(b>>4)
 		if !a.on {
 			continue
+		}
+		if i == 1 {
+			w.puff = c.next()
 		}
 		if c.hasBase {
 			c.readMemory(&a.base)

@@ -27,6 +27,7 @@ type class struct {
 	errorID  bool // errors carry the id
 	settle   time.Duration
 	left     [budgets]uint8
+	puff     uint8     // how many requests an incarnation makes after it has lost the lead
 	bend     *bend     // a mutation of the shipped code; tests only
 	base     *baseline // another protocol in place of the shipped one
 }
@@ -107,7 +108,7 @@ func newModel(c *class) *model {
 			be = b.backend(&m.turn, be)
 		}
 		if b.mint != nil {
-			mint = func() provision.Nonce { return b.mint(&m.turn) }
+			mint, m.cd.keepAll = func() provision.Nonce { return b.mint(&m.turn) }, true
 		}
 		m.engine.Settle += b.settle
 	}
@@ -156,6 +157,9 @@ func (m *model) step(me int, want outcome) (idle bool, next provision.Next) {
 		idle, next = m.c.base.step(t, &a.base)
 	} else {
 		idle, next = m.engineStep(t, a)
+	}
+	if t.door && me == 1 {
+		m.w.puff--
 	}
 	if t.crashed {
 		m.die(me)
@@ -238,6 +242,7 @@ func (m *model) apply(ch search.Choice) (bad bool) {
 		m.die(arg)
 	case mOver:
 		w.left[bOver]--
+		w.puff = m.c.puff
 		lag := w.actor[0].snap
 		w.actor[1] = w.actor[0]
 		w.actor[0] = m.begin()
@@ -344,7 +349,7 @@ func (m *model) Expand(state []byte, emit func(search.Move, []byte)) search.Stat
 	rest := false
 	m.poised = false
 	for me := range w.actor {
-		if !w.actor[me].on {
+		if !w.actor[me].on || me == 1 && w.puff == 0 {
 			continue
 		}
 		m.reset()

@@ -37,6 +37,7 @@ func TestTry(t *testing.T) {
 			c.access = access
 			c.ways.Remake = access
 			c.settle = 1
+			c.puff = 5
 			c.left = parseBudget(os.Getenv("B"))
 			c.keep = os.Getenv("KEEP") != ""
 			c.reuse = os.Getenv("REUSE") != ""

@@ -94,8 +94,9 @@ type world struct {
 	news    bool // the object was made again: an event that the leader has not seen
 	early   bool // the object was being deleted with Retain from the beginning
 	intent  provision.Record
-	old     bool // the tombstone has been kept long enough
-	actor   [2]actor
+	old     bool     // the tombstone has been kept long enough
+	actor   [2]actor // the leader, and one that has lost the lead and does not know it
+	puff    uint8    // how many more requests the latter makes
 	fly     [2]call
 	wr      write
 	things  [4]thing
