@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -69,7 +70,7 @@ func Run(ctx context.Context, d *Driver, o ServeOptions) error {
 	if err := wire.Register(server, d, o.Services); err != nil {
 		return err
 	}
-	l, err := listen(o.Endpoint, o.SocketMode)
+	l, err := listen(ctx, o.Endpoint, o.SocketMode)
 	if err != nil {
 		return err
 	}
@@ -86,7 +87,9 @@ func Run(ctx context.Context, d *Driver, o ServeOptions) error {
 	case <-ctx.Done():
 	}
 	stop(server, o)
-	<-served
+	if err := <-served; err != nil && !errors.Is(err, grpc.ErrServerStopped) { // stopped before it had begun
+		return fmt.Errorf("driver %s: serving on %s: %w", d.info.Name, o.Endpoint, err)
+	}
 	o.Log.Info("driver stopped", "driver", d.info.Name)
 	return nil
 }

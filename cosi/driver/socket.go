@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -30,13 +31,13 @@ func (l *listener) release() {
 // listen opens the endpoint. A socket file that a dead driver left is taken over; one that a living driver
 // serves is an error. Which it is, a lock beside it tells, because a connection attempt cannot: two
 // starting at once would each find nobody.
-func listen(endpoint string, mode os.FileMode) (*listener, error) {
+func listen(ctx context.Context, endpoint string, mode os.FileMode) (*listener, error) {
 	network, address, err := wire.ParseEndpoint(endpoint)
 	if err != nil {
 		return nil, err
 	}
 	if network != "unix" {
-		l, err := net.Listen(network, address)
+		l, err := new(net.ListenConfig).Listen(ctx, network, address)
 		if err != nil {
 			return nil, fmt.Errorf("driver endpoint %s: %w", endpoint, err)
 		}
@@ -46,7 +47,7 @@ func listen(endpoint string, mode os.FileMode) (*listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := listenUnix(address, mode)
+	l, err := listenUnix(ctx, address, mode)
 	if err != nil {
 		_ = lock.Close()
 		return nil, err
@@ -72,7 +73,7 @@ func lockFile(path string) (*os.File, error) {
 	return f, nil
 }
 
-func listenUnix(path string, mode os.FileMode) (net.Listener, error) {
+func listenUnix(ctx context.Context, path string, mode os.FileMode) (net.Listener, error) {
 	st, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -81,7 +82,7 @@ func listenUnix(path string, mode os.FileMode) (net.Listener, error) {
 	case st.Mode().Type() != fs.ModeSocket:
 		return nil, fmt.Errorf("driver socket: %s is there and is not a socket; it is left alone, choose another endpoint", path)
 	default: // nobody holds the lock, so whoever made it is dead, or no driver of this kit
-		if c, err := net.Dial("unix", path); err == nil {
+		if c, err := new(net.Dialer).DialContext(ctx, "unix", path); err == nil {
 			_ = c.Close()
 			return nil, fmt.Errorf("driver socket: another program serves on %s; stop it, or choose another endpoint", path)
 		}
@@ -89,7 +90,7 @@ func listenUnix(path string, mode os.FileMode) (net.Listener, error) {
 			return nil, fmt.Errorf("driver socket: remove the one that a dead driver left: %w", err)
 		}
 	}
-	l, err := net.Listen("unix", path)
+	l, err := new(net.ListenConfig).Listen(ctx, "unix", path)
 	if err != nil {
 		return nil, fmt.Errorf("driver socket: %w", err)
 	}

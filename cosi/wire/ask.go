@@ -108,7 +108,7 @@ func (c *Client) explain(err error) error {
 	case os.IsNotExist(serr):
 		return fmt.Errorf("no driver socket at %s; see that the driver runs, that it was told this path (COSI_ENDPOINT), and that both containers mount the folder: %w", c.address, err)
 	case serr != nil:
-		return fmt.Errorf("driver socket %s cannot be looked at (%v): %w", c.address, serr, err)
+		return fmt.Errorf("driver socket %s cannot be looked at (%w): %w", c.address, serr, err)
 	case st.Mode().Type() != fs.ModeSocket:
 		return fmt.Errorf("%s is not a socket; see the endpoint that the driver and this program were told: %w", c.address, err)
 	}

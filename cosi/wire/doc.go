@@ -38,3 +38,5 @@
 //
 // This package imports gRPC and protobuf, never Kubernetes.
 package wire
+
+//go:generate ./generate.sh

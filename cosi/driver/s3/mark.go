@@ -38,10 +38,10 @@ func (b *Backend) bucketOwner(tags []types.Tag) string {
 			owner = aws.ToString(t.Value)
 		}
 	}
-	switch {
-	case owner == "":
+	switch owner {
+	case "":
 		return ""
-	case owner == b.o.Owner:
+	case b.o.Owner:
 		return name
 	}
 	return "owner " + owner
