@@ -31,7 +31,7 @@ var advice = map[string][]string{
 	v1alpha1.ReasonNameSpent:          {"Make a new claim. Names of COSI hold the claim's UID, so this one comes only from a restored or copied Bucket."},
 	v1alpha1.ReasonNewerFormat:        {"Upgrade this program and every Custody program in the cluster to the release that wrote the record."},
 	v1alpha1.ReasonOtherCluster:       {"docs/backup.md says how to bind here what the record names, and how to remove the record afterwards."},
-	v1alpha1.ReasonOtherOwner:         {"Choose another name for the new object. What the record names belongs to the old one."},
+	v1alpha1.ReasonOtherOwner:         {"Choose another name for the new object, or let go of what the earlier one had. What the record names is the earlier one's."},
 	v1alpha1.ReasonOtherDriver:        {"Make a new claim: the name was asked of another driver before."},
 	v1alpha1.ReasonClaimGone:          {"Delete the Bucket: nothing was provisioned for it."},
 	v1alpha1.ReasonClaimDeleting:      {"Nothing: the Bucket goes with its claim."},

@@ -34,6 +34,8 @@ func deleteDoes(s v1alpha1.IntentSpec, owner Owner) (string, error) {
 	switch {
 	case s.Origin == v1alpha1.OriginStatic:
 		return "", fmt.Errorf("%s was not made here; an admin bound it by its id. Set deletionPolicy Delete on its Bucket and delete its claim, or delete it in the backend", what)
+	case owner.State == OwnerReplaced:
+		return "", fmt.Errorf("another %s exists, and this is the record of an earlier one of that name. Delete the new one first, or use --release", owner.Text)
 	case owner.State == OwnerWants:
 		return "", fmt.Errorf("%s is in use: %s exists and is not being deleted. To be rid of it, delete its claim or access", what, owner.Text)
 	case s.Phase == v1alpha1.PhaseRetained:
@@ -56,6 +58,10 @@ func releaseDoes(s v1alpha1.IntentSpec, owner Owner) (string, error) {
 		left = "What is in the backend under the " + ids(s) + " stays there, and nobody will delete it."
 	}
 	switch {
+	case owner.State == OwnerReplaced && s.Phase != v1alpha1.PhaseMaking:
+		return "The record of the earlier " + owner.Text + " goes, and the new one is served. " + left, nil
+	case owner.State == OwnerReplaced:
+		return "", fmt.Errorf("another %s exists; delete that first: what the earlier one was about to make is then seen to by itself", owner.Text)
 	case owner.State == OwnerWants:
 		return "", fmt.Errorf("it is in use: %s exists and is not being deleted. Delete its claim or access first", owner.Text)
 	case s.Phase == v1alpha1.PhaseRetained:

@@ -148,6 +148,8 @@ func TestWordsRefused(t *testing.T) {
 		{"retry what nobody wants", with(func(s *v1alpha1.IntentSpec) { s.Phase = v1alpha1.PhaseMaking }), OwnerGone, v1alpha1.WordRetry, "nobody wants"},
 		{"retry what has an id", with(func(s *v1alpha1.IntentSpec) { s.Phase = v1alpha1.PhaseMaking }), OwnerWants, v1alpha1.WordRetry, "id a"},
 		{"retry what has nothing open", with(func(s *v1alpha1.IntentSpec) { s.Phase, s.ID = v1alpha1.PhaseMaking, "" }), OwnerWants, v1alpha1.WordRetry, "by itself"},
+		{"delete what an earlier object had", live, OwnerReplaced, v1alpha1.WordDelete, "--release"},
+		{"release what an earlier object was making", with(func(s *v1alpha1.IntentSpec) { s.Phase = v1alpha1.PhaseMaking }), OwnerReplaced, v1alpha1.WordRelease, "delete that first"},
 		{"a tombstone", with(func(s *v1alpha1.IntentSpec) { s.Phase = v1alpha1.PhaseReleased }), OwnerGone, v1alpha1.WordRelease, "tombstone"},
 		{"an owner that can't be read", live, OwnerUnknown, v1alpha1.WordDelete, "could not be found out"},
 		{"no word at all", live, OwnerGone, "Forget", "no decision"},

@@ -124,6 +124,8 @@ func happened(intent *v1alpha1.Intent, owner Owner, now time.Time) []string {
 		say("%s is being deleted", owner.Text)
 	case OwnerGone:
 		say("%s does not exist", owner.Text)
+	case OwnerReplaced:
+		say("%s does not exist any more; another one of that name does", owner.Text)
 	default:
 		say("whether %s exists could not be found out: %s", owner.Text, or(owner.Error, "its kind is not known"))
 	}
@@ -151,6 +153,8 @@ func waits(intent *v1alpha1.Intent, owner Owner, now time.Time) (reason, text st
 		return "", "the sidecar acts on the decision"
 	case s.Phase == v1alpha1.PhaseLive && owner.State == OwnerGone && s.Origin != v1alpha1.OriginStatic:
 		return v1alpha1.ReasonOwnerGone, reasonText(v1alpha1.ReasonOwnerGone)
+	case owner.State == OwnerReplaced:
+		return v1alpha1.ReasonOtherOwner, "it is the record of an earlier object of that name, and the sidecar keeps its hands off"
 	case s.Phase == v1alpha1.PhaseReleased, s.Phase == v1alpha1.PhaseSweeping:
 		return v1alpha1.ReasonReleased, reasonText(v1alpha1.ReasonReleased)
 	case s.Phase == v1alpha1.PhaseRetained:
@@ -165,7 +169,7 @@ func waits(intent *v1alpha1.Intent, owner Owner, now time.Time) (reason, text st
 func next(intent *v1alpha1.Intent, owner Owner, reason string) []string {
 	lines := append([]string{}, advice[reason]...)
 	stopped := isTrue(intent, v1alpha1.ConditionStuck) != nil || isTrue(intent, v1alpha1.ConditionOverdue) != nil ||
-		reason == v1alpha1.ReasonOwnerGone || reason == v1alpha1.ReasonRetained
+		reason == v1alpha1.ReasonOwnerGone || reason == v1alpha1.ReasonRetained || reason == v1alpha1.ReasonOtherOwner
 	if intent.Spec.Word == "" && stopped {
 		ok, does := words(intent, owner)
 		for i, w := range ok {

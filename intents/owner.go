@@ -34,7 +34,8 @@ type OwnerState string
 const (
 	OwnerWants    OwnerState = "Wants"    // it exists and is not being deleted
 	OwnerDeleting OwnerState = "Deleting" // it exists and is being deleted
-	OwnerGone     OwnerState = "Gone"     // it does not exist, or another one of that name does
+	OwnerGone     OwnerState = "Gone"     // it does not exist
+	OwnerReplaced OwnerState = "Replaced" // another one of that name does, which is not it
 	OwnerUnknown  OwnerState = "Unknown"  // it could not be read
 )
 
@@ -65,8 +66,10 @@ func (c *Client) owner(ctx context.Context, intent *v1alpha1.Intent) Owner {
 	// holds the claim's UID: it is the same one to the sidecar. See provision.HoldOwner.
 	again := intent.Spec.Kind == v1alpha1.KindBucket && intent.Spec.Proven
 	if u.GetUID() != ref.UID && !again {
-		o.State = OwnerGone
-		o.Text += " (another one of that name exists)"
+		o.State = OwnerReplaced
+		if intent.Spec.Kind != v1alpha1.KindBucket {
+			o.State = OwnerGone // only a Bucket has a record by its name
+		}
 		return o
 	}
 	o.State = OwnerWants

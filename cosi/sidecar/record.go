@@ -135,8 +135,13 @@ func (a *adapter) hold(r *provision.Record, intent *v1alpha1.Intent, e *entry) n
 	case e.view.static && r.Origin == provision.OriginStatic && e.view.given == r.ID:
 		return note{} // made by hand, removed, made by hand again
 	}
+	if r.Word == provision.WordRelease && r.Phase != provision.PhaseMaking {
+		// An admin's word is about what the record serves, and that is gone. The new object is looked at afterwards.
+		r.Goal, r.Bound = provision.GoalGone, false
+		return note{}
+	}
 	r.Hold = provision.HoldOwner
-	return note{v1alpha1.ReasonOtherOwner, fmt.Sprintf("intent %q is the record of an earlier %s of this name (UID %s): what it names is not this object's; choose another name, or decide with custody intents resolve %s", intent.Name, s.Owner.Kind, s.Owner.UID, intent.Name)}
+	return note{v1alpha1.ReasonOtherOwner, fmt.Sprintf("intent %q is the record of an earlier %s of this name (UID %s): what it names is not this object's; choose another name, or let go of what the earlier one had with custody intents resolve %s --release", intent.Name, s.Owner.Kind, s.Owner.UID, intent.Name)}
 }
 
 // finalizers tells which of the finalizers that matter are on an object.

@@ -84,6 +84,16 @@ func TestStaticMadeAgain(t *testing.T) {
 	again("second")
 	w.sidecar()
 	w.says(b, v1alpha1.ReasonOtherOwner)
+	// An admin lets go of what the earlier one had: the new one is served.
+	i := w.intent(b)
+	w.edit(i, false, func() { i.Spec.Word = v1alpha1.WordRelease })
+	w.isReady(b)
+	if i = w.intent(b); i.Spec.ID != "second" || i.Spec.Word != "" {
+		t.Errorf("the record is %+v", i.Spec)
+	}
+	if got := w.driver.bucketIDs(); !slices.Equal(got, []string{"precious", "second"}) {
+		t.Errorf("buckets %v, want both", got)
+	}
 }
 
 // Two Buckets by hand for one backend bucket: neither deletes it while the other has it.
