@@ -131,8 +131,8 @@ func (c *codec) memo(m *provision.Memo) {
 	c.byte(uint8(why))
 }
 
-func (c *codec) object(o object) {
-	c.byte(bits(o.here, o.deleting, o.keep, o.fin, o.up, o.static))
+func (c *codec) object(o object, past ...bool) {
+	c.byte(bits(o.here, o.deleting, o.keep, o.fin, o.up, o.static) | bits(past...)<<6)
 	c.byte(c.idNum(o.shown) | o.secret<<4)
 }
 
@@ -170,7 +170,7 @@ func (c *codec) write(buf []byte, w *world) []byte {
 		}
 	}
 	c.byte(bits(w.intent.Rev != "", w.old, w.flipped, w.early, w.wr.on) | uint8(flies)<<5 | bits(w.news)<<7)
-	c.object(w.obj)
+	c.object(w.obj, w.actor[0].past, w.actor[1].past)
 	if w.intent.Rev != "" {
 		c.record(&w.intent)
 	}
@@ -329,6 +329,7 @@ func (c *codec) read(state []byte, w *world) {
 	here, flies := bit(b, 0), int(b>>5&3)
 	w.news = bit(b, 7)
 	w.old, w.flipped, w.early, w.wr.on = bit(b, 1), bit(b, 2), bit(b, 3), bit(b, 4)
+	past := c.buf[0] >> 6
 	c.readObject(&w.obj)
 	if here {
 		c.readRecord(&w.intent)
@@ -337,6 +338,7 @@ func (c *codec) read(state []byte, w *world) {
 	for i := range w.actor {
 		a := &w.actor[i]
 		b := c.next()
+		a.past = bit(past, i)
 		a.on, a.payDead, a.snap.kind, a.pay = bit(b, 0), bit(b, 1), b>>2&3, c.readID(b>>4)
 		if !a.on {
 			continue

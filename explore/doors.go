@@ -121,6 +121,8 @@ func (t *turn) Load(_ context.Context, _ provision.Name, live bool) (provision.R
 	t.reading = live
 	a := &t.w.actor[t.me]
 	obj, intent := t.w.obj, t.w.intent
+	stale := a.snap.kind != noSnap && a.snap.kind != intentSnap && (t.want == oStaleBoth || t.want == oStaleObj || a.snap.kind == objectSnap)
+	a.past = a.past && stale
 	switch a.snap.kind {
 	case objectSnap:
 		obj, a.snap = a.snap.obj, snap{}
@@ -225,7 +227,7 @@ func (t *turn) Serve(_ context.Context, r provision.Record) error {
 	a, o := &t.w.actor[t.me], &t.w.obj
 	id := num(r.ID)
 	switch {
-	case !o.here:
+	case !o.here, a.past:
 		t.say("writes status: the object is gone")
 		return provision.ErrGone
 	case o.shown != 0 && o.shown != id:
@@ -258,7 +260,7 @@ func (t *turn) Serve(_ context.Context, r provision.Record) error {
 
 func (t *turn) Free(context.Context, provision.Record) error {
 	t.door, t.open = true, 1<<oFine
-	if !t.w.obj.here || !t.w.obj.fin && !t.w.obj.up {
+	if !t.w.obj.here || !t.w.obj.fin && !t.w.obj.up || t.w.actor[t.me].past {
 		return nil
 	}
 	t.offer(oFail, oLost, oCrash)

@@ -27,6 +27,7 @@ type class struct {
 	errorID  bool // errors carry the id
 	settle   time.Duration
 	left     [budgets]uint8
+	prompt   bool      // no call outlasts the settle time
 	puff     uint8     // how many requests an incarnation makes after it has lost the lead
 	bend     *bend     // a mutation of the shipped code; tests only
 	base     *baseline // another protocol in place of the shipped one
@@ -293,6 +294,9 @@ func (m *model) apply(ch search.Choice) (bad bool) {
 		w.early = false
 	case mAgain:
 		w.news = true
+		for i := range w.actor {
+			w.actor[i].past = w.actor[i].on
+		}
 		w.left[bAgain]--
 		w.obj = object{here: true, fin: true, keep: m.c.keep, static: m.c.static}
 	case mWord:
@@ -360,7 +364,7 @@ func (m *model) Expand(state []byte, emit func(search.Move, []byte)) search.Stat
 			next, rest = n, still
 		}
 		if me == 1 {
-			m.poised = t.deletes && (m.c.left[bFlip] > 0 || w.actor[1].memo.Rec.Phase < provision.PhaseDeleting)
+			m.poised = m.c.reuse && w.actor[1].memo.Fresh || t.deletes && (m.c.left[bFlip] > 0 || w.actor[1].memo.Rec.Phase < provision.PhaseDeleting)
 		}
 		if !still {
 			follow := me == 0 && !flying
@@ -430,6 +434,9 @@ func (m *model) Expand(state []byte, emit func(search.Move, []byte)) search.Stat
 // mayTick: what is deleted to be made anew under the same id (credentials, or names that come again) rests on this: a
 // delete does not outlast the settle time, on the wire or in the hands of a process that sleeps.
 func (m *model) mayTick() bool {
+	if m.c.prompt && m.base.fly[0].op != 0 {
+		return false
+	}
 	if !m.c.access && !m.c.reuse && m.c.left[bFlip] == 0 {
 		return true
 	}

@@ -73,13 +73,26 @@ func loading(f func(t *turn, s provision.Store, live bool) (provision.Record, er
 	}
 }
 
+// noTombstone frees the object and then forgets the record, where a tombstone is to be written.
+func noTombstone(t *turn, s provision.Store, r provision.Record) (string, error) {
+	switch {
+	case r.Phase != provision.PhaseReleased:
+		return s.Save(bg, r)
+	case t.w.obj.here:
+		return r.Rev, s.Free(bg, r)
+	}
+	return "", s.Drop(bg, r)
+}
+
 type mutant struct {
-	bend   bend
-	on     string // capability
-	access bool
-	left   map[budget]uint8
-	set    func(*class)
-	want   search.Fault
+	bend    bend
+	control *bend  // what the control is bent by, if anything
+	on      string // capability
+	access  bool
+	left    map[budget]uint8
+	set     func(*class)
+	want    search.Fault
+	why     provision.Why // or a stop that nobody has asked for
 }
 
 func mutants() []mutant {
@@ -99,35 +112,19 @@ func mutants() []mutant {
 				}
 				return s.Save(bg, r)
 			})}},
-		{on: "none", left: one(bOver, bLate, bDelete, bStale), want: search.Orphan,
+		{on: "repeat", left: one(bLate, bDelete), want: search.Orphan,
 			bend: bend{name: "a nonce for a process, not for an attempt", mint: func(t *turn) provision.Nonce {
 				if mine := t.w.actor[t.me].memo.Mine; mine != "" {
 					return mine
 				}
 				return t.mint()
 			}}},
+		{on: "template", left: one(bLate, bDelete), set: func(c *class) { c.prompt = true }, want: search.Orphan,
+			control: &bend{store: saving(noTombstone)}, // no call lasts so long here, so none is needed
+			bend: bend{name: "settle counted from the lead alone", store: saving(noTombstone),
+				memo: func(_, m provision.Memo) provision.Memo { m.Open = m.Lead; return m }}},
 		{on: "template", left: one(bLate, bDelete), want: search.Orphan,
-			bend: bend{name: "settle counted from the lead alone, and no tombstone",
-				memo: func(_, m provision.Memo) provision.Memo { m.Open = 0; return m },
-				store: saving(func(t *turn, s provision.Store, r provision.Record) (string, error) {
-					if r.Phase == provision.PhaseReleased {
-						if t.w.obj.here {
-							return "", s.Free(bg, r)
-						}
-						return "", s.Drop(bg, r)
-					}
-					return s.Save(bg, r)
-				})}},
-		{on: "template", left: one(bLate, bDelete), want: search.Orphan,
-			bend: bend{name: "finalizer before tombstone: what has no object is finished", store: saving(func(t *turn, s provision.Store, r provision.Record) (string, error) {
-				if r.Phase != provision.PhaseReleased {
-					return s.Save(bg, r)
-				}
-				if t.w.obj.here {
-					return r.Rev, s.Free(bg, r)
-				}
-				return "", s.Drop(bg, r)
-			})}},
+			bend: bend{name: "finalizer before tombstone: what has no object is finished", store: saving(noTombstone)}},
 		{on: "template", left: one(bWrong, bDelete), want: search.Orphan,
 			bend: bend{name: "trust INVALID_ARGUMENT: nothing was made", store: forgetting(func(r *provision.Record) { r.Missed = false }),
 				memo: func(_, m provision.Memo) provision.Memo { m.Rec.Missed = false; return m }}},
@@ -157,7 +154,7 @@ func mutants() []mutant {
 				}
 				return s.Save(bg, r)
 			})}},
-		{on: "find", left: one(bLost, bDelete), want: search.Orphan,
+		{on: "find", left: one(bLost, bDelete), want: search.Stuck,
 			bend: bend{name: "strays are not kept", store: forgetting(func(r *provision.Record) { r.Strays = "" }),
 				memo: func(_, m provision.Memo) provision.Memo { m.Rec.Strays = ""; return m }}},
 		{on: "template", left: one(bLost, bCrash, bLate, bDelete), want: search.Orphan,
@@ -179,7 +176,7 @@ func mutants() []mutant {
 				}
 				return s.Load(bg, theName, live)
 			})}},
-		{on: "template", left: one(bOver, bDelete, bTorn), want: search.Orphan,
+		{on: "template", left: one(bOver, bDelete), why: provision.WhyOwnerGone,
 			bend: bend{name: "the owner is not asked again after the first write", memo: func(_, m provision.Memo) provision.Memo { m.Owned = true; return m }}},
 	}
 }
@@ -206,10 +203,15 @@ func TestMutants(t *testing.T) {
 				mu.set(&c)
 			}
 			clean := c
+			clean.bend = mu.control
 			c.bend = &mu.bend
 			states := 0
 			for n := 20_000; ; n *= 4 {
 				res := search.Run(bg, newModel(&c), search.Limits{States: n})
+				if mu.why != 0 && res.Notes>>mu.why&1 == 1 {
+					states = n
+					break
+				}
 				if res.Counts[mu.want] > 0 {
 					states = n
 					t.Logf("%v in %d steps, %d states", mu.want, len(res.Traces[mu.want]), res.States)
@@ -222,8 +224,8 @@ func TestMutants(t *testing.T) {
 					t.Fatalf("no %v in %d states (complete: %v; %v)", mu.want, res.States, res.Complete, res.Counts)
 				}
 			}
-			if res := search.Run(bg, newModel(&clean), search.Limits{States: states}); !res.Clean() {
-				t.Errorf("the shipped protocol: %v", res.Counts)
+			if res := search.Run(bg, newModel(&clean), search.Limits{States: states}); !res.Clean() || mu.why != 0 && res.Notes>>mu.why&1 == 1 {
+				t.Errorf("the shipped protocol: %v %b", res.Counts, res.Notes)
 				for f, tr := range res.Traces {
 					t.Logf("%v", f)
 					for i, l := range newModel(&clean).story(tr) {

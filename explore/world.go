@@ -79,6 +79,7 @@ type actor struct {
 	pay     uint8
 	payDead bool
 	snap    snap
+	past    bool // the object that it has read is gone, another has its name
 }
 
 // write is a Save whose caller has given up.

@@ -130,7 +130,9 @@ func (e *Engine) keep(m Memo) act {
 	switch {
 	case h.ID == "":
 	case r.Phase == PhaseNone && r.Goal == GoalWant:
-		r.Phase, r.Doubt, r.ID = PhaseMaking, true, h.ID
+		// The record is gone while an id is in hand: a whole life may have passed, so the id is not served but cleared
+		// away, unless the next create answers it.
+		r.Phase, r.Doubt, r.Strays = PhaseMaking, true, h.ID
 	case r.Phase == PhaseNone:
 		// The record is gone while an id is in hand: without a record nobody would ever delete it.
 		r.Phase, r.Doubt, r.ID = PhaseDeleting, true, h.ID
