@@ -39,6 +39,9 @@ type world struct {
 // wait.
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("it needs a real API server")
+	}
 	t.Parallel()
 	w := &world{T: t, ns: fmt.Sprintf("w%d", worlds.Add(1))}
 	w.driver = newFake(w.ns + ".test")
