@@ -146,7 +146,7 @@ func mutants() []mutant {
 			bend: bend{name: "trust a cached read at delete", store: loading(func(_ *turn, s provision.Store, _ bool) (provision.Record, error) {
 				return s.Load(bg, theName, false)
 			})}},
-		{on: "template", left: one(bOver, bLost, bDelete, bAgain), set: func(c *class) { c.reuse = true }, want: search.Loss,
+		{on: "template", left: one(bOver, bDelete, bAgain), set: func(c *class) { c.reuse, c.puff = true, 4 }, want: search.Loss,
 			bend: bend{name: "sweep without the swap", store: saving(func(t *turn, s provision.Store, r provision.Record) (string, error) {
 				if r.Phase == provision.PhaseSweeping || r.Phase == provision.PhaseReleased && t.w.intent.Phase == provision.PhaseReleased {
 					t.door, t.open = true, 1<<oFine

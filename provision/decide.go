@@ -16,7 +16,8 @@ func (e *Engine) decide(m Memo, now time.Duration) act {
 		return e.keep(m)
 	case m.After > now:
 		return held(m, now)
-	case r.Goal != GoalWant && !m.Live:
+	case !m.Live && (r.Goal != GoalWant || r.Phase >= PhaseDeleting || r.Phase == PhaseNone && (r.Given != "" || r.Other)):
+		// What can't be undone, or trusts what the object shows, is decided on a live read.
 		m.Fresh, m.Exact = false, true
 		return act{door: toMemo, memo: m}
 	}
