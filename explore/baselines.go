@@ -314,7 +314,7 @@ func baselines() (cs []class) {
 			[]string{"id from name", "server-assigned id"}},
 	} {
 		for _, on := range x.on {
-			cs = append(cs, class{name: x.b.name + "/" + slug(on), what: x.b.what, driver: drivers[on], base: &x.b, settle: 1,
+			cs = append(cs, class{name: x.b.name + "/" + slug(on), what: x.b.what, on: on, driver: drivers[on], base: &x.b, settle: 1,
 				left: budgetOf(map[budget]uint8{bCrash: 1, bLost: 1, bLate: 1, bWrong: 1, bDelete: 1})})
 		}
 	}

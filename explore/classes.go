@@ -1,6 +1,10 @@
 package explore
 
-import "github.com/custody-storage/custody/provision"
+import (
+	"slices"
+
+	"github.com/custody-storage/custody/provision"
+)
 
 // budgetOf makes a budget out of pairs.
 func budgetOf(pairs map[budget]uint8) (b [budgets]uint8) {
@@ -46,4 +50,44 @@ func capabilities() []class {
 		{name: "none", what: "server-assigned id, a repeat mints anew, no way to look", proven: true,
 			driver: driver{ids: assigned, again: anew}},
 	}
+}
+
+// shipped gives every setting in which the shipped protocol is tried: kind, capability, bound.
+func shipped() (cs []class) {
+	type pairs = map[budget]uint8
+	few := []string{"template", "find", "delete-by-name", "generate"}
+	bounds := []struct {
+		name string
+		on   []string // capabilities; nil: all
+		left pairs
+		set  func(*class)
+	}{
+		{name: "faults", left: pairs{bCrash: 1, bLost: 1, bLate: 1, bWrong: 1, bDelete: 1}},
+		{name: "crashes", on: few, left: pairs{bCrash: 2, bLost: 2, bLate: 1, bDelete: 1}},
+		{name: "people", left: pairs{bCrash: 1, bLate: 1, bDelete: 1, bForce: 1, bAgain: 1, bWord: 1, bFlip: 1}},
+		{name: "retain", on: few, left: pairs{bCrash: 1, bLost: 1, bLate: 1, bDelete: 1, bAgain: 1}, set: func(c *class) { c.keep = true }},
+		{name: "caches", on: few, left: pairs{bCrash: 1, bDelete: 1, bStale: 1, bTorn: 1, bLost: 1}},
+		{name: "overlap", on: few, left: pairs{bOver: 1, bLate: 1, bDelete: 1}, set: func(c *class) { c.puff = 5 }},
+	}
+	for _, b := range bounds {
+		for _, access := range []bool{false, true} {
+			for _, c := range capabilities() {
+				if b.on != nil && !slices.Contains(b.on, c.name) {
+					continue
+				}
+				kind := "bucket"
+				if access {
+					kind = "access"
+				}
+				c.name = kind + "/" + c.name + "/" + b.name
+				c.access, c.ways.Remake = access, access
+				c.settle, c.left = 1, budgetOf(b.left)
+				if b.set != nil {
+					b.set(&c)
+				}
+				cs = append(cs, c)
+			}
+		}
+	}
+	return cs
 }

@@ -12,6 +12,7 @@ import (
 type class struct {
 	name   string
 	what   string // in words of the field
+	on     string // a baseline's driver
 	access bool   // accounts: credentials that are lost with the process; else buckets, which hold data
 	driver driver
 	ways   provision.Ways

@@ -30,7 +30,7 @@ func newRootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newCOSICommand(), newIntentsCommand())
+	root.AddCommand(newCOSICommand(), newIntentsCommand(), newExploreCommand())
 	return root
 }
 
