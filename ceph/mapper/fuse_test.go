@@ -177,7 +177,7 @@ func TestFuseServerDies(t *testing.T) {
 	}
 }
 
-// TestFuseHalfMade: whoever maps dies before the device is made; the server ends by itself.
+// TestFuseErrors: what can't be made leaves nothing, and nothing is done through a device of another client.
 func TestFuseErrors(t *testing.T) {
 	a, ctx := newMachine(t, "a"), t.Context()
 	i := a.image(t)

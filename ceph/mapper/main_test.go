@@ -29,7 +29,8 @@ import (
 
 const serveEnv = "CUSTODY_TEST_RBDFUSE"
 
-var server cephtest.Cluster
+// The cluster holds a dead client to be alive for 5 s instead of 30.
+var server = cephtest.Cluster{Options: embedded.CephOptions{Settings: map[string]string{"osd_client_watch_timeout": "5"}}}
 
 // TestMain serves an image instead where it is told to: the server processes are this binary.
 func TestMain(m *testing.M) {
