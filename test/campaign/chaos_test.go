@@ -23,12 +23,16 @@ var points = []failpoint.Rule{
 // losses are the proxy's dice.
 var losses = proxy.Faults{DropRequest: 0.01, DropReply: 0.025, Delay: 0.03, DelayBy: 600 * time.Millisecond}
 
+// grown is the age at which a process has begun to work, on a busy machine.
+const grown = 3 * time.Second
+
 // chaos kills, freezes and cuts off until ctx ends.
 type chaos struct {
 	w     *world
 	dice  *rand.Rand
 	every time.Duration // on average
 	s3    bool          // the S3 server is fair game
+	api   bool          // the API server too
 }
 
 func (c *chaos) run(ctx context.Context) {
@@ -53,6 +57,9 @@ func (c *chaos) run(ctx context.Context) {
 			continue
 		}
 		s := who[c.dice.IntN(len(who))]
+		if s.age() < grown && c.dice.IntN(5) > 0 {
+			continue // mostly it is let get to work first
+		}
 		switch what := c.dice.IntN(100); {
 		case what < 2 && c.s3:
 			if c.w.lab.S3.Process().Kill() == nil {
@@ -61,6 +68,8 @@ func (c *chaos) run(ctx context.Context) {
 			if err := c.w.lab.S3.Restart(context.WithoutCancel(ctx)); err != nil {
 				c.w.t.Errorf("restart the S3 server: %v", err)
 			}
+		case what < 3 && c.api:
+			c.killAPI(context.WithoutCancel(ctx))
 		case what < 65:
 			if s.kill() {
 				f.count("kill -9 "+string(s.role), 1)
@@ -79,5 +88,16 @@ func (c *chaos) run(ctx context.Context) {
 			long := 200*time.Millisecond + time.Duration(c.dice.Int64N(int64(lease)))
 			time.AfterFunc(long, s.door.Mend)
 		}
+	}
+}
+
+// killAPI kills the API server and starts it again.
+func (c *chaos) killAPI(ctx context.Context) {
+	if err := c.w.lab.Kube.KillAPIServer(); err != nil {
+		c.w.t.Errorf("kill the API server: %v", err)
+	}
+	c.w.fleet.count("kill -9 API server", 1)
+	if err := c.w.lab.Kube.RestartAPIServer(ctx); err != nil {
+		c.w.t.Errorf("restart the API server: %v", err)
 	}
 }

@@ -35,7 +35,8 @@ type slot struct {
 
 	mu    sync.Mutex
 	proc  *embedded.Process
-	ended []string // how each run ended
+	since time.Time // proc was started
+	ended []string  // how each run ended
 }
 
 // fleet is all processes of a world.
@@ -102,7 +103,7 @@ func (s *slot) keepUp(ctx context.Context) {
 			s.end("start: " + err.Error())
 		} else {
 			s.mu.Lock()
-			s.proc = p
+			s.proc, s.since = p, time.Now()
 			s.mu.Unlock()
 			if ctx.Err() != nil { // close may have looked before it was there
 				_ = p.Kill()
@@ -128,6 +129,16 @@ func (s *slot) running() *embedded.Process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.proc
+}
+
+// age is how long its process has run.
+func (s *slot) age() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc == nil {
+		return 0
+	}
+	return time.Since(s.since)
 }
 
 // deaths is how often its process has ended.

@@ -187,7 +187,7 @@ func (l *life) newAccess() client.Object {
 
 // make makes an object; one that is there already is as good.
 func (l *life) make(ctx context.Context, o client.Object) {
-	if err := l.w.client.Create(ctx, o); err == nil {
+	if err := l.w.again(ctx, func() error { return l.w.client.Create(ctx, o) }); err == nil {
 		l.mu.Lock()
 		l.made++
 		l.mu.Unlock()
@@ -198,7 +198,8 @@ func (l *life) make(ctx context.Context, o client.Object) {
 
 // delete deletes an object; an absent one is as good.
 func (w *world) delete(ctx context.Context, o client.Object) {
-	if err := client.IgnoreNotFound(w.client.Delete(ctx, o)); err != nil && ctx.Err() == nil {
+	err := w.again(ctx, func() error { return w.client.Delete(ctx, o) })
+	if client.IgnoreNotFound(err) != nil && ctx.Err() == nil {
 		w.t.Errorf("delete %T %s: %v", o, o.GetName(), err)
 	}
 }
@@ -240,8 +241,9 @@ func (l *life) dropAccess(ctx context.Context) {
 func (l *life) vanish(ctx context.Context, name string) {
 	b := &cosi.Bucket{ObjectMeta: meta.ObjectMeta{Name: name}}
 	l.w.delete(ctx, b)
-	err := client.IgnoreNotFound(l.w.client.Patch(ctx, b, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
-	if err != nil && ctx.Err() == nil {
+	strip := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+	err := l.w.again(ctx, func() error { return l.w.client.Patch(ctx, b, strip) })
+	if client.IgnoreNotFound(err) != nil && ctx.Err() == nil {
 		l.w.t.Errorf("strip Bucket %s: %v", name, err)
 	}
 }
@@ -262,8 +264,20 @@ func (l *life) find(ctx context.Context) *cosi.BucketAccess {
 	return nil
 }
 
+// again asks the API server until it answers: in the long campaign it dies too.
+func (w *world) again(ctx context.Context, ask func() error) error {
+	for {
+		err := ask()
+		var answered apierrors.APIStatus
+		if err == nil || ctx.Err() != nil || errors.As(err, &answered) && answered.Status().Code < 500 && answered.Status().Code != 429 {
+			return err
+		}
+		time.Sleep(poll)
+	}
+}
+
 func (w *world) get(ctx context.Context, key types.NamespacedName, o client.Object) bool {
-	err := w.client.Get(ctx, key, o)
+	err := w.again(ctx, func() error { return w.client.Get(ctx, key, o) })
 	if client.IgnoreNotFound(err) != nil && ctx.Err() == nil {
 		w.t.Errorf("get %T %s: %v", o, key, err)
 	}
@@ -342,8 +356,8 @@ func (l *life) seeAccess(ctx context.Context, access *cosi.BucketAccess) (*kept,
 
 func (l *life) secret(ctx context.Context) (string, error) {
 	var s core.Secret
-	if err := l.w.client.Get(ctx, types.NamespacedName{Namespace: l.w.ns, Name: l.name}, &s); err != nil {
-		return "", fmt.Errorf("its Secret: %w", err)
+	if !l.w.get(ctx, types.NamespacedName{Namespace: l.w.ns, Name: l.name}, &s) {
+		return "", errors.New("it has no Secret")
 	}
 	key := string(s.Data[cosi.KeyS3AccessSecretKey])
 	if key == "" || string(s.Data[cosi.ClientKeyS3AccessSecretKey]) != key || string(s.Data[cosi.KeyProtocol]) != "S3" {

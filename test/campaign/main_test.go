@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
 
 	"github.com/custody-storage/custody/cmd/lab/show"
 	"github.com/custody-storage/custody/cmd/lab/stack"
@@ -22,6 +23,9 @@ var lab struct {
 	once  sync.Once
 	stack *stack.Stack
 	err   error
+
+	sidecar    *rest.Config // how sidecars reach the API server, without a proxy
+	controller stack.Program
 }
 
 func TestMain(m *testing.M) {
@@ -43,7 +47,15 @@ func openLab(t *testing.T) *stack.Stack {
 	lab.once.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 25*time.Minute) // it may have to build them
 		defer cancel()
-		lab.stack, lab.err = stack.Open(ctx, stack.Options{S3: true, Progress: show.To(os.Stderr)})
+		if lab.stack, lab.err = stack.Open(ctx, stack.Options{S3: true, Progress: show.To(os.Stderr)}); lab.err != nil {
+			return
+		}
+		var sidecar stack.Program
+		if sidecar, lab.err = lab.stack.Sidecar(ctx, stack.SidecarOptions{}); lab.err != nil {
+			return
+		}
+		lab.sidecar = sidecar.Config
+		lab.controller, lab.err = lab.stack.Controller(ctx, stack.ControllerOptions{})
 	})
 	if lab.err != nil {
 		t.Fatal(lab.err)

@@ -352,7 +352,8 @@ func TestScenarios(t *testing.T) {
 
 	// 43, external-snapshotter#1388: what waits is looked at again, without a restart.
 	play("requeue", finder, nil, func(t *testing.T, s *scene) {
-		sidecar := s.sidecar(s.d, 0, arm{})
+		// Alone, so that no lease is lost on a busy machine.
+		sidecar := s.sidecar(s.d, 0, arm{flags: []string{"--leader-elect=false"}})
 		l := s.user("")
 		s.claimed(l)
 		s.ready(l)

@@ -226,11 +226,7 @@ func (w *world) sidecar(d *driver, n int, a arm) *slot {
 	short, _, _ := strings.Cut(d.name, ".")
 	name := fmt.Sprintf("sidecar-%s-%d", short, n)
 	endpoint := "unix://" + cmp.Or(a.socket, d.socket)
-	program, err := w.lab.Sidecar(w.ctx, stack.SidecarOptions{Endpoint: endpoint})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	door, kubeconfig := w.door(name, program.Config)
+	door, kubeconfig := w.door(name, lab.sidecar)
 	args := append([]string{
 		"--driver-endpoint=" + endpoint,
 		"--call-timeout=" + callTimeout.String(), "--settle=" + settle.String(), "--sweep-interval=" + sweep.String(),
@@ -250,13 +246,9 @@ func (w *world) sidecar(d *driver, n int, a arm) *slot {
 func (w *world) controller(n int) *slot {
 	w.t.Helper()
 	name := fmt.Sprint("controller-", n)
-	program, err := w.lab.Controller(w.ctx, stack.ControllerOptions{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	door, kubeconfig := w.door(name, program.Config)
+	door, kubeconfig := w.door(name, lab.controller.Config)
 	s := &slot{name: name, role: controller, door: door, log: filepath.Join(w.dir, name+".log"), pause: 200 * time.Millisecond}
-	c := program.Command
+	c := lab.controller.Command
 	c.Name, c.Log, c.Ready = name, s.log, nil
 	c.Args = append([]string{"cosi", "controller", "--workers=16"}, common(kubeconfig)...)
 	s.make = func(int) embedded.Command { return c }

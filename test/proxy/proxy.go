@@ -38,7 +38,8 @@ const (
 	DropRequest Fault = "drop-request"
 	DropReply   Fault = "drop-reply"
 	Delay       Fault = "delay"
-	cut         Fault = "cut"
+	// Refused is any request at a door that is cut.
+	Refused Fault = "refused"
 )
 
 // Request is a request as rules see it.
@@ -196,7 +197,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	closed := d.cut
 	d.mu.Unlock()
 	if closed.Err() != nil {
-		d.proxy.count(cut)
+		d.proxy.count(Refused)
 		panic(http.ErrAbortHandler)
 	}
 	ctx, cancel := context.WithCancel(r.Context())
