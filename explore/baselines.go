@@ -199,10 +199,10 @@ func (b *baseline) status(t *turn, m *memory) {
 		t.say("writes the id to status: written, the reply is lost", t.died())
 	case !m.ready:
 		m.at = sAct
-		t.say("writes ", shownID(m.id), " to status")
+		t.say("writes ", t.shown(m.id), " to status")
 	default:
 		m.at, m.open = sDone, false
-		t.say("writes ", shownID(m.id), " to status: the user may use it")
+		t.say("writes ", t.shown(m.id), " to status: the user may use it")
 	}
 }
 

@@ -72,8 +72,8 @@ func shipped() (cs []class) {
 	for _, b := range bounds {
 		for _, access := range []bool{false, true} {
 			for _, c := range capabilities() {
-				if b.on != nil && !slices.Contains(b.on, c.name) {
-					continue
+				if b.on != nil && !slices.Contains(b.on, c.name) || access && b.name == "retain" {
+					continue // accounts are never retained
 				}
 				kind := "bucket"
 				if access {
@@ -82,6 +82,9 @@ func shipped() (cs []class) {
 				c.name = kind + "/" + c.name + "/" + b.name
 				c.access, c.ways.Remake = access, access
 				c.settle, c.left = 1, budgetOf(b.left)
+				if access {
+					c.left[bFlip] = 0
+				}
 				if b.set != nil {
 					b.set(&c)
 				}

@@ -47,6 +47,7 @@ type turn struct {
 	nonces  uint8
 	revs    uint8
 	ids     uint8
+	names   *naming
 	said    func(string) // nil unless a trace is told
 }
 
@@ -254,7 +255,7 @@ func (t *turn) Serve(_ context.Context, r provision.Record) error {
 		t.say("writes Secret and status: written, the reply is lost", t.died())
 		return errUnheard
 	}
-	t.say("writes Secret and status: the user may use ", shownID(id))
+	t.say("writes Secret and status: the user may use ", t.shown(id))
 	return nil
 }
 

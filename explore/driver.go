@@ -113,7 +113,7 @@ func (t *turn) kill(i int) {
 	}
 	if bad != "" {
 		t.bad = true
-		t.say("** ", shownID(x.id), " is deleted, and it is ", bad, " **")
+		t.say("** ", t.shown(x.id), " is deleted, and it is ", bad, " **")
 	}
 	if shown && w.obj.secret == goodSecret {
 		w.obj.secret = deadSecret
@@ -181,10 +181,10 @@ func (t *turn) Do(_ context.Context, pc provision.Call) provision.Answer {
 			t.say(name, ": no answer")
 			return provision.Answer{Code: provision.Unavailable}
 		case i < 0 || w.things[i].half:
-			t.say(name, " ", shownID(c.id), ": NOT_FOUND")
+			t.say(name, " ", t.shown(c.id), ": NOT_FOUND")
 			return provision.Answer{Code: provision.NotFound}
 		}
-		t.say(name, " ", shownID(c.id), ": OK")
+		t.say(name, " ", t.shown(c.id), ": OK")
 		return provision.Answer{Code: provision.OK, ID: pc.ID}
 	case provision.Find:
 		t.offer(oFail)
@@ -206,7 +206,7 @@ func (t *turn) Do(_ context.Context, pc provision.Call) provision.Answer {
 			t.say(name, ": nothing")
 			return provision.Answer{Code: provision.OK}
 		}
-		t.say(name, ": ", shownID(w.things[i].id))
+		t.say(name, ": ", t.shown(w.things[i].id))
 		return provision.Answer{Code: provision.OK, ID: idOf[w.things[i].id]}
 	}
 	t.deletes = pc.Op == provision.Delete || pc.Op == provision.DeleteByName
@@ -257,7 +257,7 @@ func (t *turn) Do(_ context.Context, pc provision.Call) provision.Answer {
 		return provision.Answer{Code: provision.Internal, ID: idOf[id]}
 	}
 	if id != 0 {
-		t.say(said, ": OK, ", shownID(id))
+		t.say(said, ": OK, ", t.shown(id))
 	} else {
 		t.say(said, ": ", code.String())
 	}

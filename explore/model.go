@@ -153,7 +153,7 @@ func (m *model) begin() actor {
 // has nothing to do at once.
 func (m *model) step(me int, want outcome) (idle bool, next provision.Next) {
 	t := &m.turn
-	*t = turn{w: &m.w, c: m.c, me: me, want: want, nonces: m.nonces, revs: m.revs, ids: m.ids, said: t.said}
+	*t = turn{w: &m.w, c: m.c, me: me, want: want, nonces: m.nonces, revs: m.revs, ids: m.ids, names: t.names, said: t.said}
 	a := &m.w.actor[me]
 	if m.c.base != nil {
 		idle, next = m.c.base.step(t, &a.base)
@@ -264,7 +264,7 @@ func (m *model) apply(ch search.Choice) (bad bool) {
 		}
 	case mLand:
 		t := &m.turn
-		*t = turn{w: w, c: m.c, me: 0, nonces: m.nonces, revs: m.revs, ids: m.ids, said: t.said}
+		*t = turn{w: w, c: m.c, me: 0, nonces: m.nonces, revs: m.revs, ids: m.ids, names: t.names, said: t.said}
 		f := w.fly[arg]
 		w.fly[arg] = call{}
 		t.apply(f)

@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/custody-storage/custody/explore/search"
@@ -14,9 +15,57 @@ var opWords = [...]string{
 
 var phaseWords = [...]string{"none", "Making", "Live", "Deleting", "Released", "Sweeping", "Retained"}
 
-var shownIDs = [maxIDs + 1]string{"nothing", "id a", "id b", "id c", "id d", "id e", "id f", "id g", "id h", "id i", "id j", "id k"}
+// naming keeps the names of ids and nonces the same through a story, although every state numbers them anew.
+type naming struct {
+	id     [maxIDs + 2]string
+	nonce  [17]string
+	ids    int
+	nonces int
+}
 
-func shownID(id uint8) string { return shownIDs[id] }
+func (n *naming) ofID(id uint8) string {
+	if n.id[id] == "" {
+		n.ids++
+		n.id[id] = fmt.Sprintf("id %d", n.ids)
+	}
+	return n.id[id]
+}
+
+func (n *naming) ofNonce(nonce uint8) string {
+	if n.nonce[nonce] == "" {
+		n.nonces++
+		n.nonce[nonce] = fmt.Sprintf("attempt %d", n.nonces)
+	}
+	return n.nonce[nonce]
+}
+
+// follow carries the names over to the numbers that the codec has just given.
+func (n *naming) follow(c *codec) {
+	was := *n
+	n.id, n.nonce = [maxIDs + 2]string{}, [17]string{}
+	n.id[theID] = was.id[theID]
+	for old := range c.id {
+		if to := c.id[old]; to != 0 {
+			n.id[to] = was.id[old]
+		}
+	}
+	for old := range c.nonce {
+		if to := c.nonce[old]; to != 0 {
+			n.nonce[to] = was.nonce[old]
+		}
+	}
+}
+
+// shown names an id, if a trace is told.
+func (t *turn) shown(id uint8) string {
+	switch {
+	case t.said == nil:
+		return ""
+	case id == 0:
+		return "nothing"
+	}
+	return t.names.ofID(id)
+}
 
 // words names a call, if a trace is told.
 func (t *turn) words(c call) string {
@@ -26,7 +75,7 @@ func (t *turn) words(c call) string {
 	case c.id == 0:
 		return opWords[c.op] + "(name)"
 	}
-	return opWords[c.op] + "(" + idOf[c.id] + ")"
+	return opWords[c.op] + "(" + t.shown(c.id) + ")"
 }
 
 // told puts a record into a few words, if a trace is told.
@@ -36,15 +85,20 @@ func (t *turn) told(r provision.Record) string {
 	}
 	s := []string{phaseWords[r.Phase]}
 	if r.ID != "" {
-		s = append(s, "id "+r.ID)
+		s = append(s, t.shown(num(r.ID)))
 	}
 	if r.Strays != "" {
-		s = append(s, "strays "+strings.Join(provision.SplitIDs(r.Strays), " "))
+		for _, id := range provision.SplitIDs(r.Strays) {
+			s = append(s, "stray "+t.shown(num(id)))
+		}
+	}
+	if r.Attempt != "" {
+		s = append(s, t.names.ofNonce(num(r.Attempt))+" open")
 	}
 	for _, f := range []struct {
 		on   bool
 		word string
-	}{{r.Attempt != "", "attempt " + string(r.Attempt)}, {r.Doubt, "doubt"}, {r.Missed, "missed"}, {r.Linger, "linger"}} {
+	}{{r.Doubt, "doubt"}, {r.Missed, "missed"}, {r.Linger, "linger"}} {
 		if f.on {
 			s = append(s, f.word)
 		}
@@ -100,16 +154,28 @@ func (m *model) tell(k kind, arg int) string {
 // Story plays the choices from the start and tells each.
 func (m *model) story(cs []search.Choice) (lines []string) {
 	state := m.Start(nil)
+	m.turn.names = &naming{}
 	for _, ch := range cs {
 		k, arg, _ := split(ch)
 		m.load(state)
 		line := m.tell(k, arg)
-		m.turn.said = func(s string) { line += " · " + s }
+		said := 0
+		m.turn.said = func(s string) {
+			if line += ": "; said > 0 {
+				line = line[:len(line)-2] + "; "
+			}
+			line += s
+			said++
+		}
 		m.reset()
 		m.apply(ch)
 		m.turn.said = nil
+		if k == mStep && said == 0 {
+			line += " has nothing to do"
+		}
 		lines = append(lines, line)
 		state = m.cd.write(nil, &m.w)
+		m.turn.names.follow(&m.cd)
 	}
 	return lines
 }

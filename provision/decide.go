@@ -18,8 +18,7 @@ func (e *Engine) decide(m Memo, now time.Duration) act {
 		return held(m, now)
 	case !m.Live && (r.Goal != GoalWant || r.Phase >= PhaseDeleting || r.Phase == PhaseNone && (r.Given != "" || r.Other)):
 		// What can't be undone, or trusts what the object shows, is decided on a live read.
-		m.Fresh, m.Exact = false, true
-		return act{door: toMemo, memo: m}
+		return fresh(m)
 	}
 	switch r.Phase {
 	case PhaseNone:
@@ -63,6 +62,12 @@ func (e *Engine) decide(m Memo, now time.Duration) act {
 		return e.retained(m, now)
 	}
 	return e.tombstone(m, now)
+}
+
+// fresh has the next step read live.
+func fresh(m Memo) act {
+	m.Fresh, m.Exact = false, true
+	return act{door: toMemo, memo: m}
 }
 
 // begin decides where there is no record.

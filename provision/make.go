@@ -158,6 +158,9 @@ func (e *Engine) live(m Memo, now time.Duration) act {
 // undo deletes what is to be made anew. That such a delete may be on its way is durable first: the object may be deleted
 // before it is answered, and the name must not be free then.
 func (e *Engine) undo(m Memo, op Op, id string) act {
+	if !m.Live {
+		return fresh(m) // an old copy may show an account as lost that has been shown since
+	}
 	if !m.Rec.Linger {
 		r := m.Rec
 		r.Linger = true

@@ -1,0 +1,153 @@
+package writers
+
+import (
+	"github.com/custody-storage/custody/exclusive"
+	"github.com/custody-storage/custody/explore/search"
+)
+
+// wrong says what is wrong in this very state.
+func (w *world) wrong() (f search.Fault) {
+	if w.writers() > 1 {
+		f |= search.TwoWriters
+	}
+	if w.data == used {
+		for n := range w.nodes {
+			for s := range w.nodes[n].dev {
+				if d := &w.nodes[n].dev[s]; d.mkfs && !d.foreign && w.accepts(d.inst) {
+					f |= search.Loss
+				}
+			}
+		}
+	}
+	return f
+}
+
+// durable judges what the world comes to if every process dies here. It depends on the storage and the kernels alone, so
+// each such world is judged once.
+func (m *model) durable() search.Fault {
+	w := &m.w
+	if w.hold == m.base.hold && w.list == m.base.list && w.block == m.base.block && w.nodes == m.base.nodes && w.data == m.base.data {
+		return 0
+	}
+	bare := *w
+	for i := range bare.actor {
+		bare.drop(i)
+	}
+	bare.left, bare.old, bare.fly = [budgets]uint8{}, 0, flight{}
+	m.key = m.cd.write(m.key[:0], &bare)
+	f, ok := m.judged[string(m.key)]
+	if !ok {
+		was := m.turn
+		m.turn = turn{calm: true}
+		m.cd.read(m.key, &bare)
+		f = m.aftermath(bare)
+		m.turn = was
+		m.judged[string(m.key)] = f
+	}
+	return f
+}
+
+// verb runs a request to its end and gives what it came to.
+func (m *model) verb(w *world, me int, v exclusive.Verb, from uint8) exclusive.Kind {
+	w.actor[me] = actor{verb: v, from: from}
+	m.turn.poor = v == exclusive.Unstage
+	for range 200 {
+		m.turn.door = false
+		n := m.step(w, me)
+		if m.turn.fault |= w.wrong(); w.actor[me].verb == 0 {
+			return n.Kind
+		}
+		for i := range w.nodes { // what a busy device waits for
+			for s := range w.nodes[i].dev {
+				w.nodes[i].dev[s].mkfs = w.nodes[i].dev[s].mkfs && n.Kind != exclusive.Wait
+			}
+		}
+	}
+	return exclusive.Wait
+}
+
+// aftermath lets each node alone go on.
+func (m *model) aftermath(from world) (f search.Fault) {
+	if m.told(from) {
+		f |= search.Stuck
+	}
+	for n := range max(1, int(from.touched)) {
+		w := from
+		if m.verb(&w, n, exclusive.Stage, 0) != exclusive.Done || !w.serves(n) {
+			f |= search.Stuck // nobody can have it
+		}
+		if m.told(w) {
+			f |= search.Stuck
+		}
+		if m.verb(&w, n, exclusive.Unstage, 0) != exclusive.Done || w.hold.State != exclusive.Free {
+			f |= search.Stuck
+		}
+		f |= m.swept(w)
+	}
+	w := from
+	if h := w.hold; h.Who.Machine != "" {
+		if m.verb(&w, controller, exclusive.Detach, h.Who.Node[0]-'1') != exclusive.Done || w.hold.State != exclusive.Free {
+			f |= search.Stuck
+		}
+	}
+	f |= m.swept(from)
+	return f | m.turn.fault
+}
+
+// serves tells whether the volume can be used on that node.
+func (w *world) serves(n int) bool {
+	for s := range w.nodes[n].dev {
+		d := &w.nodes[n].dev[s]
+		if d.exposed && w.hold.State == exclusive.Mapped && w.hold.Instance == d.inst && w.accepts(d.inst) {
+			return true
+		}
+	}
+	return false
+}
+
+// told finds an owner that Check tells the wrong thing. Whoever is told that the volume is its own must be able to write.
+func (m *model) told(from world) (bad bool) {
+	for n := range int(from.touched) {
+		exposed, serves := false, from.serves(n)
+		for _, d := range from.nodes[n].dev {
+			exposed = exposed || d.exposed
+		}
+		if !exposed {
+			continue
+		}
+		w := from
+		k := m.verb(&w, n, exclusive.Check, 0)
+		bad = bad || k != exclusive.Done && k != exclusive.Gone || (k == exclusive.Done) != serves
+	}
+	return bad
+}
+
+// swept lets every node sweep; then no fence may be left, nor a device that the hold does not name.
+func (m *model) swept(w world) (f search.Fault) {
+	if w.hold.State == exclusive.Fencing { // whoever wants the volume carries on first
+		return 0
+	}
+	for n := range int(w.touched) {
+		if m.verb(&w, n, exclusive.Sweep, 0) != exclusive.Done {
+			f |= search.Stuck
+		}
+	}
+	for _, e := range w.block {
+		if e.inst != "" && !e.adrift {
+			f |= search.Orphan
+		}
+	}
+	for _, x := range w.list {
+		if x.Instance != "" && x.Instance != w.hold.Instance { // one for the present owner goes after it
+			f |= search.Orphan
+		}
+	}
+	for n := range w.nodes {
+		for _, d := range w.nodes[n].dev {
+			if d.inst != "" && (w.hold.State != exclusive.Mapped || w.hold.Instance != d.inst) {
+				f |= search.Orphan
+			}
+		}
+	}
+	return f
+}
