@@ -14,4 +14,9 @@
 // intervals. When each meets the other is up to the machine, so a seed that failed
 // may need a few runs to fail again; the logs of a failed run are kept, and the
 // test says where.
+// Beside the campaign there are scenarios that people have reported, each played on
+// purpose: TestScenarios and TestFrozen name them. Of those about a resource
+// without an owner two have no play here. A name that is shortened, so that two
+// claims share a key (external-provisioner), can't come about: COSI's names hold
+// whole UIDs. A key server that is down (ceph-csi) belongs to volumes.
 package campaign

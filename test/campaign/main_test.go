@@ -44,6 +44,9 @@ func TestMain(m *testing.M) {
 
 func openLab(t *testing.T) *stack.Stack {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("it runs servers and takes minutes")
+	}
 	lab.once.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 25*time.Minute) // it may have to build them
 		defer cancel()

@@ -507,12 +507,16 @@ func TestFrozen(t *testing.T) {
 	w := newWorld(t, "frozen", seedOf(t))
 	w.controller(0)
 	for _, c := range []struct {
-		name  string
-		sweep string
-		left  int
+		name   string
+		sweep  time.Duration
+		wakes  bool // the old sidecar too
+		leaves int
 	}{
-		{"swept", sweep.String(), 0},
-		{"control", "1h", 1}, // without the sweep it stays
+		{"both-wake", sweep, true, 0},
+		// The old sidecar would keep the id that it is answered, if it could write. The
+		// worst case is that it can't.
+		{"driver-wakes", sweep, false, 0},
+		{"control", time.Hour, false, 1}, // without the sweep it stays
 	} {
 		d := w.double(c.name, eraserOfBoth)
 		t.Run(c.name, func(t *testing.T) {
@@ -531,26 +535,30 @@ func TestFrozen(t *testing.T) {
 				}
 			}
 			d.backend.Script(nil)
-			s.sidecar(d, 1, arm{socket: s.second(d), flags: []string{"--sweep-interval=" + c.sweep}})
+			s.sidecar(d, 1, arm{socket: s.second(d), flags: []string{"--sweep-interval=" + c.sweep.String()}})
 			l.dropClaim(s.ctx)
 			s.gone(l)
 			i := s.intent(cosi.BucketName(claim))
 			if i == nil || i.Spec.Phase != custodyv1.PhaseReleased || len(d.backend.Log()) != 0 {
 				t.Fatalf("released while frozen: Intent %+v, backend %v", i, d.backend.Log())
 			}
-			// The old sidecar would keep the id that it is answered, if it could write: the
-			// worst case is that it can't.
-			old.kill()
+			if c.wakes {
+				if err := old.running().Resume(); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				old.kill()
+			}
 			if err := d.first.running().Resume(); err != nil {
 				t.Fatal(err)
 			}
 			s.until("the driver wakes and makes it", func() bool { return made(d.backend, 0) })
-			if c.left == 0 {
+			if c.leaves == 0 {
 				s.clean()
 				return
 			}
 			time.Sleep(4 * sweep)
-			if r, err := oracle.Compare(s.ctx, s.mine(nil)); err != nil || r.Orphans != c.left {
+			if r, err := oracle.Compare(s.ctx, s.mine(nil)); err != nil || r.Orphans != c.leaves {
 				t.Errorf("without a sweep: %s, %v\n%s", r, err, r.Details())
 			}
 		})
