@@ -1,6 +1,8 @@
 package controller_test
 
 import (
+	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -231,15 +233,20 @@ func TestForgedClaimStatus(t *testing.T) {
 		Spec: api.BucketClaimSpec{BucketClassName: w.name + "-none"}}
 	w.create(thief)
 	w.awaitError(thief, controller.ReasonClassNotFound)
+	// The controller would set the status right before the access is looked at.
+	mend := line.add(t, &rule{status: http.StatusServiceUnavailable, always: true, match: func(s sent) bool {
+		return s.write() && strings.HasSuffix(s.path, "/"+w.name+"/bucketclaims/thief/status")
+	}})
 	w.change(thief, "status", func() {
 		thief.Status = api.BucketClaimStatus{BoundBucketName: secret.Name, ReadyToUse: ptr.To(true)}
 	})
 	access := w.access("user", "thief")
 	w.create(access)
-	w.await("it is refused", func() bool { return w.get(access) && access.Status.Error != nil })
+	w.awaitError(access, controller.ReasonBoundElsewhere, secret.Name)
 	if access.Status.DriverName != "" || len(access.Status.AccessedBuckets) > 0 {
 		t.Errorf("handed over: %+v", access.Status)
 	}
+	mend()
 	w.awaitError(thief, controller.ReasonBoundElsewhere, secret.Name)
 }
 

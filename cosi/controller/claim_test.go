@@ -123,19 +123,24 @@ func (w *world) bucketsOfWorld() (names []string) {
 	return names
 }
 
-// A claim whose driver nobody serves says so, after a while and once.
-func TestClaimOfUnknownDriver(t *testing.T) {
+// A claim whose driver nobody serves says so, after a while and once. When somebody does
+// at last, nothing but the Bucket's event can wake the claim.
+func TestClaimOfUnservedDriver(t *testing.T) {
 	w := newWorld(t)
-	w.class("nobody.test", api.DeletionPolicyDelete)
+	w.class(driverManual, api.DeletionPolicyDelete)
 	claim := w.newClaim("unserved")
-	w.bucketOf(claim)
+	bucket := w.bucketOf(claim)
 	if w.get(claim); claim.Status.Error != nil {
 		t.Errorf("the wait was spoken of at once: %s", *claim.Status.Error.Message)
 	}
-	w.awaitError(claim, controller.ReasonBucketNotReady, "nobody.test", "sidecar")
+	w.awaitError(claim, controller.ReasonBucketNotReady, driverManual, "sidecar")
 	if e := w.events(claim, ""); len(e) > 0 {
 		t.Errorf("a wait got an event: %s", e[0].Note)
 	}
+	if err := serve(w.ctx, admin, bucket, api.ProtocolS3); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitReady(claim)
 }
 
 // What the sidecar says of a Bucket reaches the user, who can't read Buckets, and is

@@ -34,14 +34,17 @@ func (s sent) write() bool {
 
 func (s sent) event() bool { return strings.Contains(s.path, "/events") }
 
-// rule changes the fate of the first request that it matches.
+// rule changes the fate of the first request that it matches, or of all of them.
 type rule struct {
 	match func(sent) bool
 	// status, if not 0, is answered, and the API server never hears of the request.
 	status int
 	// lost: the request is carried out, but its reply does not arrive.
 	lost bool
-	used bool
+	// always: until the rule is taken back.
+	always bool
+	used   bool // it has met a request
+	over   bool // it is not in force any more
 }
 
 var errLost = errors.New("the reply was lost")
@@ -95,28 +98,32 @@ func (g *gate) take(s sent) *rule {
 	defer g.mu.Unlock()
 	g.seen = append(g.seen, s)
 	for _, r := range g.rules {
-		if !r.used && r.match(s) {
-			r.used = true
+		if !r.over && r.match(s) {
+			r.used, r.over = true, !r.always
 			return r
 		}
 	}
 	return nil
 }
 
-// add puts a rule in force for the rest of the test.
-func (g *gate) add(t *testing.T, r *rule) {
+// add puts a rule in force until the function that it returns is called, or the test ends.
+func (g *gate) add(t *testing.T, r *rule) (end func()) {
 	t.Helper()
 	g.mu.Lock()
 	g.rules = append(g.rules, r)
 	g.mu.Unlock()
-	t.Cleanup(func() {
+	end = func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
+		r.over = true
+	}
+	t.Cleanup(func() {
+		end()
 		if !r.used {
 			t.Error("no request met the rule of the test, so it proves nothing")
 		}
-		r.used = true
 	})
+	return end
 }
 
 // requests are those so far that match.
