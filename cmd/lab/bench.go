@@ -33,7 +33,7 @@ func newBenchCommand(progress *show.Progress) *cobra.Command {
 		},
 	}
 	cmd.Flags().IntVar(&o.Claims, "claims", 1000, "how many claims to make")
-	cmd.Flags().StringVar(&o.Profiles, "profiles", "", "`folder` for CPU profiles of controller and sidecar, taken while claims become ready")
+	cmd.Flags().StringVar(&o.Profiles, "profiles", "", "`folder` for profiles of controller, sidecar and API server, taken while claims become ready")
 	return cmd
 }
 

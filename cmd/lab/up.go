@@ -117,7 +117,7 @@ Try, in another terminal, here in the repository:
   kubectl apply -f examples/
   kubectl get bucketclaims,bucketaccesses,buckets,intents
   kubectl get secret photos-app -o jsonpath='{.data.AWS_SECRET_ACCESS_KEY}' | base64 -d
-  kubectl describe bucketclaim photos
+  bin/custody intents list
   kubectl delete -f examples/
 
 Without kubectl, write "go run ./hack/tool kubectl" in its place; it is built once, which takes minutes.

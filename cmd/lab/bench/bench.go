@@ -29,8 +29,8 @@ type Options struct {
 	Claims int
 	// Lab is the path of this program, which is run as the driver too.
 	Lab string
-	// Profiles is a folder for CPU profiles of controller and sidecar, of the first
-	// 10 seconds of the load at once; "" takes none.
+	// Profiles is a folder for profiles of controller, sidecar and API server: CPU in
+	// the first 10 seconds of the load at once, and memory at its end; "" takes none.
 	Profiles string
 	Progress *show.Progress
 }
@@ -127,7 +127,7 @@ func (b *bench) start(ctx context.Context) error {
 		return err
 	}
 	b.names[driver.Pid()], b.names[b.sidecar.Pid()], b.names[b.controller.Pid()] = "driver", "sidecar", "controller"
-	b.profiles = map[string]string{"controller": controller.Profiles, "sidecar": sidecar.Profiles}
+	b.profiles = map[string]string{"controller": controller.Profiles, "sidecar": sidecar.Profiles, "kube-apiserver": b.stack.Kube.Config().Host + "/debug/pprof"}
 	class := &v1alpha2.BucketClass{
 		ObjectMeta: meta.ObjectMeta{Name: ClassName},
 		Spec:       v1alpha2.BucketClassSpec{DriverName: DriverName, DeletionPolicy: v1alpha2.DeletionPolicyDelete},
