@@ -2,6 +2,7 @@ package charts_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -277,7 +278,10 @@ func policy(t *testing.T) {
 		if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "custody intents") {
 			return nil
 		}
-		return fmt.Errorf("a stranger's Intent: %v", err)
+		if err == nil {
+			return errors.New("a stranger makes an Intent")
+		}
+		return fmt.Errorf("a stranger's Intent: %w", err)
 	})
 	for _, name := range []string{"keep-custody-s3", "keep-custody-other"} {
 		sidecar, i := as(name), intent("by-"+name)
