@@ -151,29 +151,34 @@ func (m *model) tell(k kind, arg int) string {
 	return who
 }
 
-// Story plays the choices from the start and tells each.
+// play makes one move, in m.w, and tells it.
+func (m *model) play(state []byte, ch search.Choice) string {
+	k, arg, _ := split(ch)
+	m.load(state)
+	line := m.tell(k, arg)
+	said := 0
+	m.turn.said = func(s string) {
+		if said++; said == 1 {
+			line += ": " + s
+		} else {
+			line += "; " + s
+		}
+	}
+	m.reset()
+	m.apply(ch)
+	m.turn.said = nil
+	if k == mStep && said == 0 {
+		line += " has nothing to do"
+	}
+	return line
+}
+
+// story plays the choices from the start and tells each.
 func (m *model) story(cs []search.Choice) (lines []string) {
 	state := m.Start(nil)
 	m.turn.names = &naming{}
 	for _, ch := range cs {
-		k, arg, _ := split(ch)
-		m.load(state)
-		line := m.tell(k, arg)
-		said := 0
-		m.turn.said = func(s string) {
-			if line += ": "; said > 0 {
-				line = line[:len(line)-2] + "; "
-			}
-			line += s
-			said++
-		}
-		m.reset()
-		m.apply(ch)
-		m.turn.said = nil
-		if k == mStep && said == 0 {
-			line += " has nothing to do"
-		}
-		lines = append(lines, line)
+		lines = append(lines, m.play(state, ch))
 		state = m.cd.write(nil, &m.w)
 		m.turn.names.follow(&m.cd)
 	}

@@ -20,8 +20,8 @@ func moves(m Model, state []byte, out []step) ([]step, Status) {
 	return out, st
 }
 
-// end follows a state until it comes round again and tells what is wrong with what remains.
-func end(m Model, state []byte) Fault {
+// End follows a state until it comes round again and tells what is wrong with what remains.
+func End(m Model, state []byte) Fault {
 	at := map[string]int{}
 	var statuses []Status
 	for cur := state; ; {
@@ -74,7 +74,7 @@ func Play(m Model, choices []Choice) (Fault, bool) {
 			return 0, false
 		}
 	}
-	return end(m, state), true
+	return End(m, state), true
 }
 
 // Walk goes at random from the start, again and again, until ctx ends or something is wrong. It gives the choices,
@@ -101,7 +101,7 @@ func Walk(ctx context.Context, m Model, seed uint64, length int) (choices []Choi
 			}
 			state = s.next
 		}
-		if f := end(m, state); f != 0 {
+		if f := End(m, state); f != 0 {
 			return shrink(m, choices, f), f, made
 		}
 	}

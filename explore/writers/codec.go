@@ -107,7 +107,7 @@ func (c *codec) actor(a *actor) {
 	if m.Map.Device != "" {
 		d = m.Map.Device[0] - '0' + 1
 	}
-	c.byte(d | c.inst(m.Map.Instance)<<4)
+	c.byte(d | flags(m.Off)<<3 | c.inst(m.Map.Instance)<<4)
 	switch {
 	case !m.Fresh:
 		c.byte(c.inst(h.Instance))
@@ -281,7 +281,8 @@ func (c *codec) readActor(i int, a *actor) {
 		m.Barrier = uint64(b >> 5)
 	}
 	b = c.next()
-	if d := b & 15; d != 0 {
+	m.Off = flag(b, 3)
+	if d := b & 7; d != 0 {
 		m.Map = exclusive.Mapping{Device: devOf[d-1], Volume: volume, Instance: c.readInst(b >> 4)}
 	}
 	h := &m.Hold

@@ -133,6 +133,11 @@ func (m *model) step(w *world, me int) exclusive.Next {
 		case t.crashed:
 			w.drop(me)
 			return n
+		case t.door && me == ghost && !t.calm:
+			if w.left[bPuff]--; w.left[bPuff] == 0 {
+				w.drop(me)
+			}
+			return n
 		case t.door:
 			return n
 		}
@@ -236,6 +241,7 @@ func (m *model) land() {
 		w.enlist(f.fence)
 	case flyUnlist:
 		w.unlist(f.fence.Instance)
+		w.adrift(f.fence.Instance)
 	case flyMap:
 		w.attach(int(f.node))
 	case flyUnmap:

@@ -11,7 +11,7 @@ import (
 	"github.com/custody-storage/custody/explore/search"
 )
 
-var budgetNames = [budgets]string{"stage", "unstage", "detach", "sweep", "crash", "lost", "late", "false", "child", "over", "reboot", "rename", "other", "silent", "expire"}
+var budgetNames = [budgets]string{"stage", "unstage", "detach", "sweep", "crash", "lost", "late", "false", "child", "puff", "over", "reboot", "rename", "other", "silent", "expire"}
 
 func parseBudget(s string) (b [budgets]uint8) {
 	for _, kv := range strings.Fields(s) {

@@ -78,8 +78,8 @@ const (
 // world is one state.
 type world struct {
 	hold    exclusive.Hold
-	list    [6]exclusive.Fence
-	block   [6]entry
+	list    [8]exclusive.Fence
+	block   [8]entry
 	epoch   uint64 // osdmap
 	data    filled
 	nodes   [maxNodes]node
@@ -106,6 +106,7 @@ const (
 	bLate                  // a request takes effect after its caller has given up
 	bFalse                 // the fence is reported done and is not
 	bChild                 // a mkfs outlives its caller
+	bPuff                  // how many requests that one makes when it wakes
 	bOver                  // a new plugin process works beside an old one that froze
 	bReboot
 	bRename // a machine gets the node name of another
@@ -284,14 +285,24 @@ func (w *world) attach(n int) (exclusive.Mapping, bool) {
 func (w *world) drop(me int) {
 	a := &w.actor[me]
 	w.adrift(a.memo.Owed)
+	if a.memo.Lifted || a.memo.Off {
+		w.adrift(a.memo.Entry.Instance)
+	}
 	*a = actor{}
 }
 
 // adrift marks an entry whose maker can't list it any more.
 func (w *world) adrift(i exclusive.Instance) {
-	if e := w.entry(i); e != nil && i != "" && (w.hold.State != exclusive.Fencing || w.hold.Instance != i) {
-		e.adrift = true
+	e := w.entry(i)
+	if e == nil || i == "" || w.hold.State == exclusive.Fencing && w.hold.Instance == i {
+		return
 	}
+	for k := range w.list {
+		if w.list[k].Instance == i {
+			return
+		}
+	}
+	e.adrift = true
 }
 
 // writers gives how many clients may change the image.
