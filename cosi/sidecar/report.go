@@ -149,7 +149,7 @@ func (a *adapter) showError(ctx context.Context, e *entry, n note) error {
 	want := a.timestamped(shown, n)
 	// What users hold is not there any more.
 	unready := n.word == v1alpha1.ReasonCredentialsLost
-	if sameError(shown, want) && ready != nil && !(unready && *ready) {
+	if sameError(shown, want) && ready != nil && (!unready || !*ready) {
 		return nil
 	}
 	status := map[string]any{"error": want}

@@ -63,7 +63,7 @@ func (w *world) sidecar(change ...func(*sidecar.Options)) *car {
 	o := sidecar.Defaults()
 	o.LeaderElect, o.LeaseNamespace, o.LeaseDuration = false, leases, time.Second
 	o.MetricsAddress, o.HealthAddress = "0", "0"
-	o.StopTimeout = 5 * time.Second
+	o.StopTimeout = 15 * time.Second
 	o.CallTimeout, o.Settle = 500*time.Millisecond, 700*time.Millisecond
 	o.RetryFirst, o.RetryMax, o.SweepEvery = 20*time.Millisecond, 300*time.Millisecond, 300*time.Millisecond
 	o.Driver = w.driver
@@ -150,7 +150,8 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-const patience = 20 * time.Second
+// patience is for a machine that is busy with much else.
+const patience = time.Minute
 
 // eventually waits until something holds.
 func (w *world) eventually(what string, holds func() bool) {
