@@ -8,9 +8,11 @@
 //
 //   - [Krbd]: the kernel's own client, through sysfs. The option noshare gives each map a client of its own; without it
 //     all maps share one, and a fence for one image hits them all.
-//   - [NBD]: the program rbd-nbd, one process for each image.
-//   - [Fuse]: librbd behind FUSE and a loop device, one process for each image, for kernels with neither. Where the
-//     process lives in a container, the devices die with the container.
+//   - [NBD]: the kernel's network block device, with a server process of ours for each image.
+//   - [Fuse]: FUSE and a loop device, with the same server process, for kernels with neither.
+//
+// The server process, package server, has the image open by librbd. It outlives the process that started it, but not a
+// container that both are in: there its devices end with the container, and fail whoever uses them.
 //
 // # What is found
 //

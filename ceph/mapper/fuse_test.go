@@ -107,7 +107,7 @@ func TestFuseXFSAndBlock(t *testing.T) {
 	d := a.device(i.String())
 	d.Target.FSType = "xfs"
 	resize := func(size string) {
-		sh(t, "rbd", "--conf", server.Get(t).Conf(), "resize", i.Spec(), "--size", size, "--no-progress")
+		sh(t, "rbd", "--conf", cluster.Get(t).Conf(), "resize", i.Spec(), "--size", size, "--no-progress")
 	}
 	resize("400M") // the least that xfs takes is 300 MB
 	m, err := d.Map(ctx, i.String())

@@ -21,27 +21,27 @@ import (
 
 	"github.com/custody-storage/custody/ceph"
 	"github.com/custody-storage/custody/ceph/mapper"
-	"github.com/custody-storage/custody/ceph/mapper/rbdfuse"
+	"github.com/custody-storage/custody/ceph/mapper/server"
 	"github.com/custody-storage/custody/embedded"
 	"github.com/custody-storage/custody/embedded/cephtest"
 	"github.com/custody-storage/custody/exclusive"
 )
 
-const serveEnv = "CUSTODY_TEST_RBDFUSE"
+const serveEnv = "CUSTODY_TEST_SERVE"
 
 // The cluster holds a dead client to be alive for 5 s instead of 30.
-var server = cephtest.Cluster{Options: embedded.CephOptions{Settings: map[string]string{"osd_client_watch_timeout": "5"}}}
+var cluster = cephtest.Cluster{Options: embedded.CephOptions{Settings: map[string]string{"osd_client_watch_timeout": "5"}}}
 
 // TestMain serves an image instead where it is told to: the server processes are this binary.
 func TestMain(m *testing.M) {
 	if os.Getenv(serveEnv) != "" {
-		if err := rbdfuse.Serve(os.Stdin, os.Stdout); err != nil {
+		if err := server.Serve(os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, "server:", err)
 			os.Exit(1)
 		}
 		os.Exit(0)
 	}
-	os.Exit(server.Run(m))
+	os.Exit(cluster.Run(m))
 }
 
 var names atomic.Int64
@@ -57,7 +57,7 @@ type machine struct {
 // newMachine needs root, FUSE and loop devices.
 func newMachine(t *testing.T, name string) *machine {
 	t.Helper()
-	s := server.Get(t)
+	s := cluster.Get(t)
 	if _, err := os.Stat("/dev/fuse"); err != nil || os.Getuid() != 0 {
 		if os.Getenv("CI") == "true" {
 			t.Fatal("needs root and /dev/fuse")
@@ -80,7 +80,9 @@ func newMachine(t *testing.T, name string) *machine {
 	}
 	m := &machine{
 		who: exclusive.Who{Machine: "machine-" + user, Node: name, Boot: "boot-1"}, cluster: c, dir: dir,
-		fuse: &mapper.Fuse{Dir: filepath.Join(dir, "s"), Server: []string{"/proc/self/exe"}, Env: []string{serveEnv + "=1"}, Config: c.Config},
+		fuse: &mapper.Fuse{Servers: mapper.Servers{
+			Dir: filepath.Join(dir, "s"), Command: []string{"/proc/self/exe"}, Env: []string{serveEnv + "=1"}, Config: c.Config,
+		}},
 	}
 	t.Cleanup(func() { m.clean(t) })
 	return m

@@ -365,7 +365,7 @@ func (m *machine) reach(t *testing.T, barrier uint64) error {
 func plainImage(t *testing.T, m *machine) ceph.Image {
 	t.Helper()
 	i := ceph.Image{Pool: embedded.CephPool, Name: fmt.Sprintf("plain%d", names.Add(1))}
-	sh(t, "rbd", "--conf", server.Get(t).Conf(), "create", i.Pool+"/"+i.Name, "--size", "16M", "--image-feature", "layering")
+	sh(t, "rbd", "--conf", cluster.Get(t).Conf(), "create", i.Pool+"/"+i.Name, "--size", "16M", "--image-feature", "layering")
 	found, err := m.cluster.Registry().Image(t.Context(), i.Pool, "", i.Name)
 	must(t, err)
 	return found

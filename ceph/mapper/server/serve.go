@@ -1,6 +1,6 @@
 //go:build ceph
 
-package rbdfuse
+package server
 
 import (
 	"bufio"
@@ -13,43 +13,50 @@ import (
 
 	"github.com/ceph/go-ceph/rados"
 	"github.com/ceph/go-ceph/rbd"
-	"github.com/hanwen/go-fuse/v2/fs"
-	"github.com/hanwen/go-fuse/v2/fuse"
 
 	"github.com/custody-storage/custody/ceph"
 	"github.com/custody-storage/custody/ceph/mapper"
 	"github.com/custody-storage/custody/exclusive"
 )
 
-// controlWithin is how long a question on the socket may take to arrive.
-const controlWithin = 10 * time.Second
+// questionWithin is how long a question on the socket may take to arrive.
+const questionWithin = 10 * time.Second
 
-// Serve takes an order, serves, and returns when the file system is unmounted. See [mapper.FuseOrder].
+// front is how the kernel gets at the image.
+type front interface {
+	device() string
+	refresh(size uint64) error
+	stop() error // the kernel has no use for it any more
+	wait()       // until the kernel has let go of it
+}
+
+// Serve takes an order, serves, and returns when the device is gone. See [mapper.Order].
 func Serve(in io.Reader, out io.Writer) error {
 	lines := bufio.NewReader(in)
 	line, err := lines.ReadBytes('\n')
 	if err != nil {
 		return fmt.Errorf("read the order: %w", err)
 	}
-	var order mapper.FuseOrder
+	var order mapper.Order
 	if err := json.Unmarshal(line, &order); err != nil {
 		return errors.New("the order can't be read") // it has a key: not quoted
 	}
 	s, err := start(order)
 	if err != nil {
-		return errors.Join(err, answer(out, mapper.FuseAnswer{Error: err.Error()}))
+		return errors.Join(err, answer(out, mapper.Answer{Error: err.Error()}))
 	}
-	if err := answer(out, mapper.FuseAnswer{Instance: s.instance}); err != nil {
-		return errors.Join(err, s.fuse.Unmount(), s.close())
+	err = answer(out, mapper.Answer{Instance: s.instance, Device: s.front.device()})
+	if err == nil && !mapper.Keep(lines) {
+		err = errors.New("whoever wanted the device is gone")
 	}
-	if !mapper.Keep(lines) {
-		return errors.Join(errors.New("whoever wanted the device is gone"), s.fuse.Unmount(), s.close())
+	if err != nil {
+		err = errors.Join(err, s.front.stop())
 	}
-	s.fuse.Wait()
-	return s.close()
+	s.front.wait()
+	return errors.Join(err, s.close())
 }
 
-func answer(w io.Writer, a mapper.FuseAnswer) error {
+func answer(w io.Writer, a mapper.Answer) error {
 	text, err := json.Marshal(a)
 	if err != nil {
 		return err
@@ -65,10 +72,10 @@ type server struct {
 	image    *rbd.Image
 	instance exclusive.Instance
 	control  net.Listener
-	fuse     *fuse.Server
+	front    front
 }
 
-func start(o mapper.FuseOrder) (_ *server, err error) {
+func start(o mapper.Order) (_ *server, err error) {
 	i, err := ceph.ParseImage(o.Volume)
 	if err != nil {
 		return nil, err
@@ -86,7 +93,7 @@ func start(o mapper.FuseOrder) (_ *server, err error) {
 	// No deadline for reads and writes of the image: like a disk's, they wait for a cluster that is away.
 	s.rados, s.instance, err = ceph.Dial(config, map[string]string{
 		"rbd_cache": "false",
-		// A hole must read as zeros, however small: the loop device writes zeros that way.
+		// A hole must read as zeros, however small: the kernel writes zeros that way.
 		"rbd_skip_partial_discard": "false",
 	})
 	if err != nil {
@@ -99,14 +106,23 @@ func start(o mapper.FuseOrder) (_ *server, err error) {
 	if s.image, err = rbd.OpenImageById(s.io, i.ID, rbd.NoSnapshot); err != nil {
 		return s, fmt.Errorf("open image %s: %w", i.Spec(), err)
 	}
-	if s.control, err = net.Listen("unix", o.Control); err != nil {
+	if err = o.NoteClient(s.instance); err != nil {
+		return s, fmt.Errorf("note its client: %w", err)
+	}
+	if s.control, err = net.Listen("unix", o.Socket()); err != nil {
 		return s, err
 	}
-	s.fuse, err = fs.Mount(o.Mount, &root{image: s.image}, &fs.Options{MountOptions: fuse.MountOptions{
-		FsName: o.Source(s.instance), Name: mapper.FuseType, DirectMountStrict: true, MaxWrite: 1 << 20, DisableXAttrs: true,
-	}})
+	disk := &disk{image: s.image}
+	switch o.Front {
+	case mapper.ServeFuse:
+		s.front, err = mount(o.Point(), o.Source(s.instance), disk)
+	case mapper.ServeNBD:
+		s.front, err = connect("/dev", disk)
+	default:
+		err = fmt.Errorf("no front %q", o.Front)
+	}
 	if err != nil {
-		return s, fmt.Errorf("mount at %s: %w", o.Mount, err)
+		return s, err
 	}
 	go s.answerAll()
 	return s, nil
@@ -139,30 +155,42 @@ func (s *server) answerAll() {
 		}
 		go func() {
 			defer c.Close()
-			if err := s.answerOne(c); err != nil && !errors.Is(err, io.EOF) { // EOF: somebody has looked for the process
-				_ = answer(c, mapper.FuseAnswer{Instance: s.instance, Error: err.Error()}) // if it is gone, nobody minds
+			err := s.answerOne(c)
+			if errors.Is(err, io.EOF) {
+				return // somebody has looked for the process
 			}
+			a := mapper.Answer{Instance: s.instance}
+			if err != nil {
+				a.Error = err.Error()
+			}
+			_ = answer(c, a) // if it is gone, nobody minds
 		}()
 	}
 }
 
 func (s *server) answerOne(c net.Conn) error {
-	if err := c.SetReadDeadline(time.Now().Add(controlWithin)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(questionWithin)); err != nil {
 		return err
 	}
 	line, err := bufio.NewReader(c).ReadBytes('\n')
 	if err != nil {
 		return err
 	}
-	var asked mapper.FuseControl
-	if err := json.Unmarshal(line, &asked); err != nil {
+	var q mapper.Question
+	if err := json.Unmarshal(line, &q); err != nil {
 		return fmt.Errorf("the question can't be read: %w", err)
 	}
-	if asked.Verb != "reach" {
-		return fmt.Errorf("no verb %q", asked.Verb)
+	switch q.Verb {
+	case "reach":
+		return ceph.Reach(s.rados, q.Epoch)
+	case "refresh":
+		size, err := s.image.GetSize()
+		if err != nil {
+			return err
+		}
+		return s.front.refresh(size)
+	case "stop":
+		return s.front.stop()
 	}
-	if err := ceph.Reach(s.rados, asked.Epoch); err != nil {
-		return err
-	}
-	return answer(c, mapper.FuseAnswer{Instance: s.instance})
+	return fmt.Errorf("no verb %q", q.Verb)
 }
