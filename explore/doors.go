@@ -255,6 +255,7 @@ func (t *turn) Serve(_ context.Context, r provision.Record) error {
 		t.say("writes Secret and status: written, the reply is lost", t.died())
 		return errUnheard
 	}
+	a.pay, a.payDead = 0, false // the credentials are where they belong
 	t.say("writes Secret and status: the user may use ", t.shown(id))
 	return nil
 }

@@ -2,11 +2,13 @@ package explore
 
 import (
 	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -206,8 +208,20 @@ func Table(to io.Writer, rows []Row) error {
 	return w.Flush()
 }
 
-// Markdown writes the rows as docs/proof.md holds them.
+//go:embed proof_head.md
+var proofHead string
+
+// Markdown writes docs/proof.md.
 func Markdown(to io.Writer, rows []Row) {
+	fmt.Fprint(to, proofHead)
+	for _, part := range []struct{ kind, title string }{{"shipped", "The shipped protocol"}, {"baseline", "Other protocols"}} {
+		fmt.Fprintf(to, "## %s\n\n", part.title)
+		markdown(to, slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return r.Kind != part.kind }))
+		fmt.Fprintln(to)
+	}
+}
+
+func markdown(to io.Writer, rows []Row) {
 	fmt.Fprintln(to, "| name | capability | bound | states | transitions | every state | orphans | doubles | losses | stuck |")
 	fmt.Fprintln(to, "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
 	for _, r := range rows {

@@ -32,6 +32,24 @@
 // A record whose create was answered with an error waits for nothing, but is looked for before it is released: no code
 // proves absence.
 //
+// A tombstone ends with a sweep that began when its time was over and could look: the process may have been down all
+// that time. Where creating again is the only way to look, that is done in this last sweep and in no other; if it is not
+// answered, the tombstone's time begins anew. A tombstone that stands only for a late delete looks for nothing.
+//
+// # Deletes that may be late
+//
+// No delete of an id that is served again may be on its way. So a delete that makes room for a new resource of the same
+// name (credentials that were lost, and no others) is marked in the record first (Linger), is made on a live read after
+// the settle time, and is followed by another settle time where it was not answered; a release after it leaves a
+// tombstone. What was retained, or is wanted again while it is being deleted, is served only if something tells that it
+// is there. This rests on what the rest of the protocol does not need: a call to delete, and the sleep of a process
+// between its read and that call, do not outlast the settle time.
+//
+// # Reads
+//
+// A wanted resource may be made on a cached read, for the first write is create-only and the owner is asked again. All
+// else that can't be undone is decided on a live read: deletion, adoption, what follows a lost payload.
+//
 // # Looking
 //
 // In this order, as far as the driver can ([Ways]) and only where the name is proof that what is found is ours

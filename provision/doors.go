@@ -28,9 +28,12 @@ type Store interface {
 	Save(ctx context.Context, r Record) (rev string, err error)
 	// Owner reads the API object, live, and says what it asks for.
 	Owner(ctx context.Context, r Record) (Goal, error)
-	// Serve brings what users see up to the record: status, Secrets. It is idempotent and no safety rests on it.
+	// Serve brings what users see up to the record: status, Secrets. It is idempotent, and no orphan comes of it. It
+	// writes to the object that the last Load has read (by its UID), never to another that has taken the name, and
+	// credentials that this process has put into a Secret once it does not put over others again.
 	Serve(ctx context.Context, r Record) error
-	// Free takes the finalizers off the API object. The record stays. No object, or no finalizer: nil.
+	// Free takes the finalizers off the API object that the last Load has read. The record stays. No object, another
+	// one of that name, or no finalizer: nil.
 	Free(ctx context.Context, r Record) error
 	// Drop removes the Intent if it still has version r.Rev.
 	Drop(ctx context.Context, r Record) error

@@ -56,7 +56,7 @@ type Memo struct {
 	Own     bool   // this incarnation moved the record to PhaseDeleting
 	Unheard bool   // a delete was not answered
 	Gone    string // ids whose delete was answered OK in this pass
-	Peeked  bool   // a look before the settle time was made
+	Peeked  bool   // a look before the settle time was made; or the payload was asked for again after it
 	Late    bool   // the last pass, begun after the settle time, is on
 	Clean   bool   // ... and its look found nothing
 	Remade  bool   // create-again has answered
@@ -232,7 +232,7 @@ func (e *Engine) serve(ctx context.Context, m Memo) (Memo, Next) {
 	err := e.Store.Serve(ctx, m.Rec)
 	switch {
 	case err == nil:
-		m.Served, m.Lost = true, false
+		m.Served, m.Lost, m.Peeked = true, false, false
 		return m.calm(), Next{}
 	case errors.Is(err, ErrLost) && !m.Live:
 		m.Fresh, m.Exact = false, true // what is shown decides what may be deleted: not from a cache

@@ -128,10 +128,14 @@ func (e *Engine) live(m Memo, now time.Duration) act {
 			// heard of must not hit the next grant.
 			return act{next: Next{Wait, left, WhySettle}}
 		}
+		if !has(m.Gone, r.ID) && !m.Peeked {
+			m.Peeked, m.Lost = true, false // it has had its time: ask once more
+			return fresh(m)
+		}
 		if !has(m.Gone, r.ID) {
 			return e.undo(m, Delete, r.ID)
 		}
-		m.Gone, m.Lost = "", false
+		m.Gone, m.Lost, m.Peeked = "", false, false
 		r.Phase, r.ID = PhaseMaking, ""
 		return act{door: toSave, rec: r, memo: m}
 	case m.Lost:

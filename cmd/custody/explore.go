@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/custody-storage/custody/explore"
 )
@@ -38,6 +40,7 @@ It ends with an error, and writes a replay file, if the shipped code was caught.
 	f.StringVar(&o.write, "write-replay", "explore-replay.json", "where a replay file goes if the shipped code is caught")
 	f.Uint64Var(&o.seed, "seed", 0, "seed of the random search; 0: chosen and printed")
 	f.DurationVar(&o.budget, "budget", 0, "search at random for this long, beyond the bounds, instead of visiting every state")
+	f.IntVar(&o.parallel, "parallel", runtime.NumCPU(), "settings searched at once")
 	f.IntVar(&o.states, "max-states", 0, "give a setting up after so many states (about 120 bytes each); 0: no limit")
 	return cmd
 }
@@ -47,7 +50,7 @@ type exploreOptions struct {
 	trace, replay, write string
 	seed                 uint64
 	budget               time.Duration
-	states               int
+	states, parallel     int
 }
 
 var errCaught = errors.New("the shipped protocol was caught")
@@ -86,19 +89,22 @@ func (o exploreOptions) search(ctx context.Context, out, progress io.Writer, nam
 	say := explore.Progress(func(name string, states, transitions, todo int) {
 		fmt.Fprintf(progress, "%s: %d states, %d transitions, %d states to go\n", name, states, transitions, todo)
 	})
-	rows := []explore.Row{}
-	var caught *explore.Replay
-	for _, n := range names {
-		r, err := explore.Search(ctx, n, say.Limits(n, o.states))
-		if err != nil {
+	rows := make([]explore.Row, len(names))
+	var group errgroup.Group
+	group.SetLimit(max(1, o.parallel))
+	for i, n := range names {
+		group.Go(func() (err error) {
+			rows[i], err = explore.Search(ctx, n, say.Limits(n, o.states))
 			return err
-		}
-		rows = append(rows, r)
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	var caught *explore.Replay
+	for _, r := range rows {
 		if r.Bad() && caught == nil {
 			caught = r.Replay()
-		}
-		if ctx.Err() != nil {
-			break
 		}
 	}
 	switch {

@@ -93,7 +93,7 @@ func (c *codec) actor(a *actor) {
 	c.byte(uint8(a.verb) | flags(m.Fresh, same, m.Owed != "", m.Entry.Instance != "", m.Past != "")<<3)
 	c.byte(flags(m.New, m.Cleared, m.Sought, m.Reached, m.Made, m.Shown, m.Hidden, m.Lifted))
 	c.byte(flags(m.Walked, m.Claim != "" && m.Claim == rev, m.Fresh && h.Rev == c.w.hold.Rev, judged,
-		m.Listed != "" && m.Listed == h.Instance, fenced, fenced && m.Seen == h.Instance, m.Why != 0))
+		m.Listed != "" && m.Listed == h.Instance, fenced, m.Seen != "" && m.Seen == h.Instance, m.Why != 0))
 	v := uint8(0)
 	if judged {
 		v = uint8(m.Verdict)
@@ -107,7 +107,7 @@ func (c *codec) actor(a *actor) {
 	if m.Map.Device != "" {
 		d = m.Map.Device[0] - '0' + 1
 	}
-	c.byte(d | flags(m.Off)<<3 | c.inst(m.Map.Instance)<<4)
+	c.byte(d | flags(m.Doubt)<<2 | c.inst(m.Map.Instance)<<4)
 	switch {
 	case !m.Fresh:
 		c.byte(c.inst(h.Instance))
@@ -120,7 +120,7 @@ func (c *codec) actor(a *actor) {
 	}
 	if m.Entry.Instance != "" {
 		c.byte(c.inst(m.Entry.Instance))
-		c.byte(c.who(m.Entry.Who))
+		c.byte(c.who(m.Entry.Who) | flags(m.Dead, m.Off)<<6)
 	}
 	if m.Past != "" {
 		c.byte(c.inst(m.Past))
@@ -237,7 +237,7 @@ func (c *codec) readInst(i uint8) exclusive.Instance {
 }
 
 func (c *codec) readWho() exclusive.Who {
-	b := c.next()
+	b := c.next() & 63
 	if b == 0 {
 		return exclusive.Who{}
 	}
@@ -281,8 +281,8 @@ func (c *codec) readActor(i int, a *actor) {
 		m.Barrier = uint64(b >> 5)
 	}
 	b = c.next()
-	m.Off = flag(b, 3)
-	if d := b & 7; d != 0 {
+	m.Doubt = flag(b, 2)
+	if d := b & 3; d != 0 {
 		m.Map = exclusive.Mapping{Device: devOf[d-1], Volume: volume, Instance: c.readInst(b >> 4)}
 	}
 	h := &m.Hold
@@ -322,6 +322,7 @@ func (c *codec) readActor(i int, a *actor) {
 	}
 	if entry {
 		m.Entry.Instance = c.readInst(c.next())
+		m.Dead, m.Off = flag(c.buf[0], 6), flag(c.buf[0], 7)
 		m.Entry.Who = c.readWho()
 	}
 	if past {

@@ -55,6 +55,14 @@ func (t *turn) say(parts ...string) {
 	}
 }
 
+// text joins words, if a trace is told.
+func (t *turn) text(parts ...string) string {
+	if t.said == nil {
+		return ""
+	}
+	return strings.Join(parts, "")
+}
+
 func (t *turn) has(b budget) bool { return t.w.left[b] > 0 }
 
 // offer notes which outcomes are open, by budget, and takes the price of the one that was chosen.
@@ -148,7 +156,7 @@ func (t *turn) Swap(_ context.Context, h exclusive.Hold) (rev string, err error)
 		t.say("swaps the hold to ", t.told(h), ": it has changed")
 		return "", exclusive.ErrStale
 	}
-	err = t.request("swaps the hold to "+t.told(h), flight{op: flySwap, hold: h}, func() {
+	err = t.request(t.text("swaps the hold to ", t.told(h)), flight{op: flySwap, hold: h}, func() {
 		rev = t.w.swap(h)
 	}, oLate, oLateCrash)
 	return rev, err
@@ -162,7 +170,7 @@ func (w *world) swap(h exclusive.Hold) string {
 }
 
 func (t *turn) List(_ context.Context, _ string, f exclusive.Fence) error {
-	return t.request("lists client "+string(f.Instance)+" among the fences", flight{op: flyList, fence: f}, func() { t.w.enlist(f) }, oLate, oLateCrash)
+	return t.request(t.text("lists client ", string(f.Instance), " among the fences"), flight{op: flyList, fence: f}, func() { t.w.enlist(f) }, oLate, oLateCrash)
 }
 
 func (t *turn) Listed(_ context.Context, _, machine string, after exclusive.Instance) (f exclusive.Fence, _ error) {
@@ -181,7 +189,7 @@ func (t *turn) Listed(_ context.Context, _, machine string, after exclusive.Inst
 }
 
 func (t *turn) Unlist(_ context.Context, _ string, f exclusive.Fence) error {
-	return t.request("takes client "+string(f.Instance)+" off the list", flight{op: flyUnlist, fence: f}, func() { t.w.unlist(f.Instance) }, oLate, oLateCrash)
+	return t.request(t.text("takes client ", string(f.Instance), " off the list"), flight{op: flyUnlist, fence: f}, func() { t.w.unlist(f.Instance) }, oLate, oLateCrash)
 }
 
 func (t *turn) Find(_ context.Context, _ string, i exclusive.Instance) (exclusive.Mapping, error) {
@@ -229,7 +237,7 @@ func (t *turn) Unmap(_ context.Context, m exclusive.Mapping) (err error) {
 		t.say("unmaps client ", string(m.Instance), ": busy")
 		return errDevice
 	}
-	return t.request("unmaps client "+string(m.Instance), flight{op: flyUnmap, node: uint8(n), where: m}, func() { t.w.detach(n, m) }, oLate, oLateCrash)
+	return t.request(t.text("unmaps client ", string(m.Instance)), flight{op: flyUnmap, node: uint8(n), where: m}, func() { t.w.detach(n, m) }, oLate, oLateCrash)
 }
 
 // detach unmaps exactly that mapping, unless it is in use.
@@ -259,7 +267,7 @@ func (t *turn) Format(_ context.Context, m exclusive.Mapping) error {
 		return errDevice
 	}
 	child := t.want == oChild || t.want == oChildCrash
-	return t.request("mkfs through client "+string(m.Instance), flight{}, func() {
+	return t.request(t.text("mkfs through client ", string(m.Instance)), flight{}, func() {
 		t.w.heard(d.seen)
 		was := d.mkfs
 		d.mkfs = true
@@ -278,7 +286,7 @@ func (t *turn) Expose(_ context.Context, m exclusive.Mapping) error {
 		t.say("exposes client ", string(m.Instance), ": no such device")
 		return errDevice
 	}
-	return t.request("exposes client "+string(m.Instance)+" to the workload", flight{}, func() { t.expose(d) })
+	return t.request(t.text("exposes client ", string(m.Instance), " to the workload"), flight{}, func() { t.expose(d) })
 }
 
 func (t *turn) expose(d *device) {
@@ -313,7 +321,7 @@ func (t *turn) Fence(_ context.Context, i exclusive.Instance) (barrier uint64, e
 	if t.poor {
 		return 0, errRights
 	}
-	err = t.request("fences client "+string(i), flight{op: flyFence, fence: exclusive.Fence{Instance: i}}, func() {
+	err = t.request(t.text("fences client ", string(i)), flight{op: flyFence, fence: exclusive.Fence{Instance: i}}, func() {
 		if barrier = t.w.epoch; t.want != oFalse {
 			barrier = t.w.fence(i, false)
 		}
@@ -341,7 +349,7 @@ func (t *turn) Fenced(_ context.Context, i exclusive.Instance) (bool, error) {
 }
 
 func (t *turn) Lift(_ context.Context, i exclusive.Instance, _ exclusive.Proof) error {
-	return t.request("lifts the fence of client "+string(i), flight{op: flyLift, fence: exclusive.Fence{Instance: i}}, func() {
+	return t.request(t.text("lifts the fence of client ", string(i)), flight{op: flyLift, fence: exclusive.Fence{Instance: i}}, func() {
 		if t.w.lift(i) {
 			t.fault |= search.TwoWriters
 			t.say(" ** which still has its device **")
