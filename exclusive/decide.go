@@ -46,6 +46,8 @@ func stage(r Request, m Memo) act {
 	switch {
 	case h.State == None:
 		return end(Refused, WhyNoHold)
+	case m.Map.Device != "" && named(r, m) && m.Doubt:
+		return act{door: toFind}
 	case m.Map.Device != "" && named(r, m):
 		return use(r, m)
 	case m.Map.Device != "" && m.New && m.claimed():
@@ -112,6 +114,7 @@ func claim(r Request, m Memo) act {
 	h.Epoch++
 	m.Owed = "" // the list has it: nobody takes it off while the hold is in Fencing
 	m.Cleared, m.Sought, m.Fenced, m.Seen = false, false, "", ""
+	m.New = false // a device of before the claim may be fenced
 	return swap(h, m)
 }
 
@@ -153,10 +156,12 @@ func fence(r Request, m Memo, then func(Request, Memo) act) act {
 		h.State, h.Fencer = Fencing, r.Me.Node
 		h.Epoch++
 		return swap(h, m)
-	case m.Fenced != h.Instance:
+	case m.Seen != h.Instance && m.Fenced != h.Instance:
 		return act{door: toFence}
 	case m.Seen != h.Instance:
 		return act{door: toFenced}
+	case m.Fenced != h.Instance:
+		return act{door: toFence} // for the barrier: the first one may be of before the entry, if another has set that
 	}
 	return then(r, m)
 }
@@ -224,9 +229,14 @@ func sweep(r Request, m Memo) act {
 	return lift(r, m)
 }
 
-// lift ends the fences of this machine's own instances that can't write any more, and only those.
+// lift ends the fences of this machine's own instances that can't write any more, and only those. The hold is read after
+// the entry: if it does not name the instance then, it never will again.
 func lift(r Request, m Memo) act {
 	e := m.Entry
+	proof := Unmapped
+	if e.Who.Boot != r.Me.Boot {
+		proof = Rebooted
+	}
 	switch {
 	case m.Walked:
 		return end(Done, WhyNone)
@@ -234,11 +244,13 @@ func lift(r Request, m Memo) act {
 		return act{door: toListed}
 	case m.Lifted:
 		return act{door: toUnlist, fence: e}
+	case m.Off:
+		return act{door: toLift, proof: proof} // once more: a fencer that slept may have fenced in between
 	case m.Hold.Instance == e.Instance:
 		m.Entry = Fence{} // still mapped, or its fence is still to be set
 		return act{door: toMemo, memo: m}
-	case e.Who.Boot != r.Me.Boot:
-		return act{door: toLift, proof: Rebooted}
+	case proof == Unmapped && !m.Dead:
+		return act{door: toDead}
 	}
-	return act{door: toLift, proof: Unmapped}
+	return act{door: toLift, proof: proof}
 }

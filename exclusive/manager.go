@@ -40,6 +40,7 @@ type Memo struct {
 	Claim   string // the version of our own claim
 	Map     Mapping
 	New     bool // Map was made by this incarnation, not found
+	Doubt   bool // a call on Map failed: it may be gone
 	Cleared bool // no device of the volume is on this node but the one that the hold names, if any
 	Sought  bool // that one isn't either
 	Reached bool
@@ -58,7 +59,9 @@ type Memo struct {
 
 	Past   Instance // fences up to here were looked at
 	Entry  Fence
+	Dead   bool // this machine has no device of Entry
 	Lifted bool
+	Off    bool // off the list
 	Walked bool // no further fence
 
 	Tries uint8
@@ -131,6 +134,7 @@ const (
 	toSwap
 	toList
 	toListed
+	toDead
 	toUnlist
 	toFind
 	toOther
@@ -224,16 +228,23 @@ func (g *Manager) do(ctx context.Context, r Request, m Memo, a act) (_ Memo, _ N
 		m.Listed, m.Owed = a.fence.Instance, ""
 	case toListed:
 		m.Entry, err = g.Registry.Listed(ctx, r.Volume, r.Me.Machine, m.Past)
-		m.Walked, m.Lifted = m.Entry.Instance == "", false
+		m.Walked = m.Entry.Instance == ""
 		if !m.Walked {
-			m.Past = m.Entry.Instance
+			m.Past, m.Fresh = m.Entry.Instance, false
+		}
+	case toDead:
+		var f Mapping
+		f, err = g.Device.Find(ctx, r.Volume, m.Entry.Instance)
+		if m.Dead = f.Device == ""; !m.Dead {
+			m.Entry = Fence{}
 		}
 	case toUnlist:
 		err = g.Registry.Unlist(ctx, r.Volume, a.fence)
-		m.Entry, m.Lifted = Fence{}, false
+		m.Lifted, m.Off = false, true
 	case toFind:
 		m.Map, err = g.Device.Find(ctx, r.Volume, m.Hold.Instance)
-		m.New, m.Sought = false, m.Map.Device == ""
+		m.New, m.Sought = m.New && m.Map == was.Map, m.Map.Device == ""
+		m.Doubt = false
 	case toOther:
 		m.Map, err = g.Device.Other(ctx, r.Volume, a.than)
 		m.New, m.Cleared = false, m.Map.Device == ""
@@ -243,23 +254,25 @@ func (g *Manager) do(ctx context.Context, r Request, m Memo, a act) (_ Memo, _ N
 		was.Cleared = false // where it fails, it may have been mapped all the same
 	case toUnmap:
 		err = g.Device.Unmap(ctx, m.Map)
+		was.Hidden = false // where it is busy, it was exposed again, or a reply was lost
 		m.Map, m.New, m.Cleared, m.Sought = Mapping{}, false, false, false
-		m.Reached, m.Made, m.Shown = false, false, false
+		m.Doubt, m.Reached, m.Made, m.Shown = false, false, false, false
 	case toReach:
 		err = g.Device.Reach(ctx, m.Map, m.Hold.Barrier)
-		m.Reached = true
+		m.Reached, was.Doubt = true, true
 	case toFormat:
 		err = g.Device.Format(ctx, m.Map)
 		m.Made, m.Fresh = true, false
+		was.New, was.Doubt = false, true // without an answer the mkfs may go on: as if found
 	case toExpose:
 		err = g.Device.Expose(ctx, m.Map)
-		m.Shown, m.Hidden = true, false
+		m.Shown, m.Hidden, was.Doubt = true, false, true
 	case toWithdraw:
 		err = g.Device.Withdraw(ctx, r.Volume)
 		m.Hidden = true
 	case toFence:
 		was.Owed, was.OwedWho = m.Hold.Instance, m.Hold.Who // it may be set though the answer is lost
-		m.Owed, m.OwedWho, m.Fenced, m.Seen = was.Owed, was.OwedWho, m.Hold.Instance, ""
+		m.Owed, m.OwedWho, m.Fenced = was.Owed, was.OwedWho, m.Hold.Instance
 		m.Barrier, err = g.Fencer.Fence(ctx, m.Hold.Instance)
 	case toFenced:
 		var ok bool
@@ -268,10 +281,12 @@ func (g *Manager) do(ctx context.Context, r Request, m Memo, a act) (_ Memo, _ N
 			was.After, was.Why = g.Now()+g.Max, WhyUnfenced
 			return was, Next{Wait, g.Max, WhyUnfenced}, nil
 		}
-		m.Seen = m.Hold.Instance
+		m.Seen, m.Fenced = m.Hold.Instance, ""
 	case toLift:
 		err = g.Fencer.Lift(ctx, m.Entry.Instance, a.proof)
-		m.Lifted = true
+		if m.Lifted = !m.Off; m.Off {
+			m.Entry, m.Dead, m.Off = Fence{}, false, false
+		}
 	case toJudge:
 		m.Verdict, err = g.Evidence.Judge(ctx, m.Hold)
 		m.Judged = m.Hold.Rev
