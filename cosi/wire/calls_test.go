@@ -242,6 +242,29 @@ func TestIDsAreHandedOut(t *testing.T) {
 	}
 }
 
+// Programs narrow a code to a byte and give meanings of their own to what follows gRPC's last one: 256 would be a
+// success, and 17 "never sent", after which nobody looks.
+func TestCodesOutsideGRPC(t *testing.T) {
+	socket := socketPath(t)
+	f := v2("d")
+	f.serve(t, socket, "v1alpha2")
+	c := dial(t, socket)
+	for _, tc := range []struct{ sent, want codes.Code }{
+		{codes.Unauthenticated, codes.Unauthenticated}, // control: the last one that there is
+		{17, codes.Unknown},
+		{256, codes.Unknown},
+		{272, codes.Unknown},
+	} {
+		f.mu.Lock()
+		f.fail("DriverDeleteBucket", status.Error(tc.sent, "nonsense"))
+		f.mu.Unlock()
+		err := c.DeleteBucket(deadline(t), wire.DeleteBucketRequest{ID: "b"})
+		if err == nil || wire.Code(err) != tc.want || wire.NotSent(err) {
+			t.Errorf("%d: code %d of %v, want %d", tc.sent, wire.Code(err), err, tc.want)
+		}
+	}
+}
+
 func TestAnswerWithoutID(t *testing.T) {
 	for _, tc := range []struct {
 		name, service string

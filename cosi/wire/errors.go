@@ -50,7 +50,8 @@ func (e *NoIDError) GRPCStatus() *status.Status { return status.New(codes.Intern
 
 // Code is the gRPC code of an error of this package: the driver's own where it answered,
 // DEADLINE_EXCEEDED and CANCELED for an ended context, UNIMPLEMENTED for ErrNotOffered, OK for nil and
-// UNKNOWN for anything else. No code proves that nothing was made.
+// UNKNOWN for anything else, also for a number that gRPC has no code for: a driver may put any there, and
+// none of them may be taken for a success or for an answer of ours. No code proves that nothing was made.
 func Code(err error) codes.Code {
 	switch {
 	case err == nil:
@@ -60,7 +61,10 @@ func Code(err error) codes.Code {
 	}
 	var s interface{ GRPCStatus() *status.Status }
 	if errors.As(err, &s) {
-		return s.GRPCStatus().Code()
+		if c := s.GRPCStatus().Code(); c <= codes.Unauthenticated {
+			return c
+		}
+		return codes.Unknown
 	}
 	return status.FromContextError(unwrapContext(err)).Code()
 }
