@@ -154,7 +154,7 @@ func (e *Engine) live(m Memo, now time.Duration) act {
 		if left := max(e.settled(m, now), m.Due-now); left > 0 {
 			return act{next: Next{Kind: Done, After: left}}
 		}
-		return e.do(m, Find, r.ID)
+		return e.do(m, Find, JoinIDs(r.ID))
 	}
 	return act{next: Next{Kind: Done}}
 }

@@ -136,14 +136,25 @@ func (r Record) Open() bool { return r.Doubt || r.Attempt != "" }
 // Holds tells whether the record knows the id.
 func (r Record) Holds(id string) bool { return id != "" && (r.ID == id || has(r.Strays, id)) }
 
-// sep keeps ids apart in a set. No id may hold a control character.
-const sep = "\n"
+// sep keeps ids apart in a set. A driver may answer it within an id, such as one that a script has left a line end on:
+// taken apart there, it would be two ids, neither of them the one to delete, and perhaps one of somebody else's.
+const (
+	sep    = "\n"
+	escape = `\`
+	sepIn  = escape + "n"
+)
 
 // JoinIDs makes the form that Record.Strays has out of ids: sorted, each once.
 func JoinIDs(ids ...string) string {
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return id == "" })
 	slices.Sort(ids)
-	return strings.Join(slices.Compact(ids), sep)
+	ids = slices.Compact(ids)
+	for i, id := range ids {
+		if strings.ContainsAny(id, sep+escape) {
+			ids[i] = strings.NewReplacer(escape, escape+escape, sep, sepIn).Replace(id)
+		}
+	}
+	return strings.Join(ids, sep)
 }
 
 // SplitIDs is the inverse of JoinIDs.
@@ -153,7 +164,13 @@ func split(set string) []string {
 	if set == "" {
 		return nil
 	}
-	return strings.Split(set, sep)
+	ids := strings.Split(set, sep)
+	for i, id := range ids {
+		if strings.Contains(id, escape) {
+			ids[i] = strings.NewReplacer(escape+escape, escape, sepIn, sep).Replace(id)
+		}
+	}
+	return ids
 }
 
 func has(set, id string) bool { return set != "" && slices.Contains(split(set), id) }
