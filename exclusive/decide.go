@@ -32,8 +32,8 @@ func swap(h Hold, m Memo) act { return act{door: toSwap, hold: h, memo: m} }
 
 func end(k Kind, w Why) act { return act{next: Next{Kind: k, Why: w}} }
 
-// owns tells whether the hold names this life of this machine.
-func owns(r Request, h Hold) bool { return h.Who == r.Me }
+// owns tells whether the hold names this life of this machine, whatever its node is called now.
+func owns(r Request, h Hold) bool { return h.Who.Machine == r.Me.Machine && h.Who.Boot == r.Me.Boot }
 
 // named tells whether the hold names this very mapping.
 func named(r Request, m Memo) bool {
