@@ -6,6 +6,7 @@ import "context"
 func (e *Engine) call(ctx context.Context, m Memo, c Call) (Memo, Next) {
 	if c.Op == Create || c.Op == Generate {
 		m.Called, m.Looked = true, false
+		m.Gone = without(m.Gone, c.ID)
 	}
 	a := e.Backend.Do(ctx, c)
 	if a.Code == OK && a.ID == "" && (c.Op == Create || c.Op == Generate) {

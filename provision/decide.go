@@ -181,6 +181,12 @@ func (e *Engine) keep(m Memo) act {
 	return act{door: toSave, rec: r, memo: m}
 }
 
+// page is what is left of the memo in another phase: what was seen and done in the one before counts no more.
+func (m Memo) page() Memo {
+	return Memo{Rec: m.Rec, Lead: m.Lead, Open: m.Open, Mine: m.Mine, Called: m.Called, Owned: m.Owned, Seen: m.Seen,
+		Fresh: m.Fresh, Live: m.Live, Unheard: m.Unheard}
+}
+
 // move writes a new phase, and with it begins a new page of the memo.
 func (e *Engine) move(m Memo, p Phase, now time.Duration) act {
 	r := m.Rec
@@ -198,7 +204,7 @@ func (e *Engine) move(m Memo, p Phase, now time.Duration) act {
 		r.Linger = true // nothing says that it is there: not made yet, or deleted before the policy was changed
 	}
 	r.Phase, r.Expired = p, false
-	n := Memo{Lead: m.Lead, Open: m.Open, Mine: m.Mine, Called: m.Called, Seen: m.Seen, Fresh: true, Live: m.Live, Unheard: m.Unheard}
+	n := m.page()
 	switch p {
 	case PhaseDeleting:
 		n.Own = true

@@ -185,6 +185,11 @@ func (e *Engine) load(ctx context.Context, m Memo) (Memo, Next) {
 	if err != nil {
 		return e.upset(m, err)
 	}
+	if r.Phase != m.Rec.Phase {
+		hand := m.Hand
+		m = m.page() // somebody else's write, or one of ours that was not answered
+		m.Hand = hand
+	}
 	if r.Goal != m.Rec.Goal || r.Phase != m.Rec.Phase || r.Word != m.Rec.Word {
 		m.Tries, m.After, m.Why, m.Freed = 0, 0, 0, false
 	}

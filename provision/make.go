@@ -15,7 +15,7 @@ func (e *Engine) make(m Memo, now time.Duration) act {
 	case r.ID == "":
 		return e.again(m, w, now)
 	}
-	return e.confirm(m, w)
+	return e.confirm(m, w, now)
 }
 
 // asked is the id that a create is told: only a generated one.
@@ -64,7 +64,7 @@ func (e *Engine) again(m Memo, w Ways, now time.Duration) act {
 }
 
 // confirm turns an id that is known into one that serves.
-func (e *Engine) confirm(m Memo, w Ways) act {
+func (e *Engine) confirm(m Memo, w Ways, now time.Duration) act {
 	r := m.Rec
 	live := r
 	live.Phase = PhaseLive
@@ -84,6 +84,16 @@ func (e *Engine) confirm(m Memo, w Ways) act {
 		return e.stop(WhyTaken)
 	case w.Generate && m.Last == AlreadyExists && w.Fetch && !w.Remake:
 		return e.do(m, Fetch, r.ID)
+	case w.Generate && w.Remake && !w.Repeat && (r.Open() || r.Missed) && !has(m.Gone, r.ID):
+		// The id is known, and a create under it may have been carried out. A repeat makes no second account, but may
+		// add a key to the one that is there. It is revoked first, under an id that stays.
+		if r.Shared {
+			return e.stop(WhyShared)
+		}
+		if left := e.settled(m, now); left > 0 {
+			return act{next: Next{Wait, left, WhySettle}}
+		}
+		return e.undo(m, Delete, r.ID)
 	case w.Generate:
 		return e.attempt(m)
 	case w.Remake && w.Repeat:
@@ -116,11 +126,11 @@ func (e *Engine) live(m Memo, now time.Duration) act {
 		return act{door: toServe}
 	case m.Lost && m.Remade:
 		return e.stop(WhyLost) // it was asked again and gave another id
-	case m.Lost && (w.Repeat || w.Generate):
+	case m.Lost && w.Repeat:
 		return e.attempt(m)
 	case m.Lost && w.Remake && r.Shared:
 		return e.stop(WhyShared)
-	case m.Lost && w.Remake && (r.Shown == "" || w.Template):
+	case m.Lost && w.Remake && (r.Shown == "" || w.Template || w.Generate):
 		// The credentials were never shown, or come back under the same id: revoke and grant anew. This leaves one
 		// live credential, where another grant may leave two (garage-operator#271).
 		if left := e.settled(m, now); left > 0 {
@@ -136,7 +146,10 @@ func (e *Engine) live(m Memo, now time.Duration) act {
 			return e.undo(m, Delete, r.ID)
 		}
 		m.Gone, m.Lost, m.Peeked = "", false, false
-		r.Phase, r.ID = PhaseMaking, ""
+		r.Phase = PhaseMaking
+		if !w.Generate {
+			r.ID = ""
+		}
 		return act{door: toSave, rec: r, memo: m}
 	case m.Lost:
 		return e.stop(WhyLost)

@@ -78,8 +78,8 @@ const (
 // world is one state.
 type world struct {
 	hold    exclusive.Hold
-	list    [8]exclusive.Fence
-	block   [8]entry
+	list    [12]exclusive.Fence
+	block   [12]entry
 	epoch   uint64 // osdmap
 	data    filled
 	nodes   [maxNodes]node
