@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/custody-storage/custody/api/v1alpha1"
 	api "github.com/custody-storage/custody/cosi/api/v1alpha2"
@@ -82,14 +83,40 @@ func TestConflictIsShownToNobody(t *testing.T) {
 			return s.write() && strings.HasSuffix(s.path, "/"+w.name+path)
 		}})
 	}
+	failures := reconcileErrors(t)
 	begin := time.Now()
 	claim, _ := w.readyClaim("torn")
+	if n := reconcileErrors(t) - failures; n != 0 {
+		t.Errorf("%v reconciliations count, and are logged, as failed", n)
+	}
 	if took := time.Since(begin); took > 10*time.Second {
 		t.Errorf("ready after %v", took)
 	}
 	if e := w.events(claim, ""); len(e) > 0 {
 		t.Errorf("an event was shown: %s", e[0].Note)
 	}
+}
+
+// reconcileErrors is how many reconciliations of claims have failed so far.
+func reconcileErrors(t *testing.T) (sum float64) {
+	t.Helper()
+	families, err := ctrlmetrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() != "controller_runtime_reconcile_errors_total" {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if l.GetName() == "controller" && l.GetValue() == "bucketclaim" {
+					sum += m.GetCounter().GetValue()
+				}
+			}
+		}
+	}
+	return sum
 }
 
 // The reply to the creation of the Bucket is lost: there is one Bucket all the same, and
