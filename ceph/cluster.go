@@ -143,21 +143,23 @@ func (c *Cluster) wanted() (Secret, error) {
 // out, and for a new key. Until the cluster takes a new key the old connection serves.
 func (c *Cluster) acquire(ctx context.Context) (*conn, error) {
 	for {
-		key, err := c.wanted()
+		key, unread := c.wanted()
 		c.mu.Lock()
 		cn := c.conn
 		if c.closed {
 			c.mu.Unlock()
 			return nil, ErrClosed
 		}
-		if cn != nil && (err != nil || cn.key == key || time.Now().Before(c.refuse)) {
+		serves := cn != nil && (unread != nil || cn.key == key || time.Now().Before(c.refuse))
+		if serves {
 			cn.users++
-			c.mu.Unlock()
-			return cn, nil
 		}
 		c.mu.Unlock()
-		if err != nil {
-			return nil, err
+		if serves {
+			return cn, nil
+		}
+		if unread != nil {
+			return nil, unread
 		}
 		select {
 		case c.connecting <- struct{}{}:

@@ -57,7 +57,6 @@ func (i Image) Validate() error {
 
 func (i Image) hold() string   { return "custody.hold." + i.ID }
 func (i Image) fences() string { return "custody.fences." + i.ID }
-func (i Image) header() string { return "rbd_header." + i.ID }
 
 // ParseInstance reads the address of one client, as [ADDR]:PORT/NONCE with or without the name of a messenger before
 // it, and gives it in the form of the blocklist, ADDR:PORT/NONCE.

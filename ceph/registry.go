@@ -113,8 +113,9 @@ func (r *Registry) Remove(ctx context.Context, h exclusive.Hold) error {
 
 // conditional changes the hold's object if it still has that version, "" for there is none, and gives the new one.
 func (r *Registry) conditional(ctx context.Context, what string, i Image, was string, change func(*rados.WriteOp)) (string, error) {
-	version, err := uint64(0), error(nil)
+	var version uint64
 	if was != "" {
+		var err error
 		if version, err = strconv.ParseUint(was, 10, 64); err != nil {
 			return "", fmt.Errorf("%s: version %q is not of this registry", what, was)
 		}

@@ -155,7 +155,7 @@ func (c *Ceph) startMon(ctx context.Context) error {
 	}
 	return c.startDaemon(ctx, &c.mon, Command{
 		Name: "ceph-mon", Path: c.programs["ceph-mon"], Args: []string{"-f", "-i", "a", "--no-mon-config"},
-		Ready: func(context.Context) error { return dialable(c.options.IP, c.ports.monV2) },
+		Ready: func(ctx context.Context) error { return dialable(ctx, c.options.IP, c.ports.monV2) },
 	})
 }
 

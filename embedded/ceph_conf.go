@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/binary"
@@ -153,8 +154,8 @@ func newCephKey() string {
 	return base64.StdEncoding.EncodeToString(b.Bytes())
 }
 
-func dialable(ip string, port int) error {
-	conn, err := net.DialTimeout("tcp", net.JoinHostPort(ip, strconv.Itoa(port)), readyDeadline)
+func dialable(ctx context.Context, ip string, port int) error {
+	conn, err := (&net.Dialer{Timeout: readyDeadline}).DialContext(ctx, "tcp", net.JoinHostPort(ip, strconv.Itoa(port)))
 	if err != nil {
 		return err
 	}

@@ -299,7 +299,7 @@ func (k *Krbd) note(m exclusive.Mapping, epoch uint64) error {
 	return os.WriteFile(k.noteFile(m.Instance), fmt.Appendf(nil, "%s %d\n", m.Instance, epoch), 0o600)
 }
 
-// noted reads a note, 0 if there is none that can be read.
+// noted reads a note, 0 if there is none; one that is half written is as good as none.
 func (k *Krbd) noted(i exclusive.Instance) (uint64, error) {
 	text, err := os.ReadFile(k.noteFile(i))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -308,13 +308,10 @@ func (k *Krbd) noted(i exclusive.Instance) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	fields := strings.Fields(string(text))
-	if len(fields) != 2 || fields[0] != string(i) {
+	var whose string
+	var epoch uint64
+	if n, _ := fmt.Sscanf(string(text), "%s %d\n", &whose, &epoch); n != 2 || whose != string(i) {
 		return 0, nil
-	}
-	epoch, err := strconv.ParseUint(fields[1], 10, 64)
-	if err != nil {
-		return 0, nil // half written: as good as none
 	}
 	return epoch, nil
 }

@@ -97,7 +97,7 @@ func deviceNumber(path string) (string, error) {
 	if s.Mode&unix.S_IFMT != unix.S_IFBLK {
 		return "", fmt.Errorf("%s is not a block device", path)
 	}
-	return fmt.Sprintf("%d:%d", unix.Major(uint64(s.Rdev)), unix.Minor(uint64(s.Rdev))), nil
+	return fmt.Sprintf("%d:%d", unix.Major(s.Rdev), unix.Minor(s.Rdev)), nil
 }
 
 // unmountAll undoes mounts, the last first.

@@ -4,6 +4,7 @@ package server
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -109,7 +110,7 @@ func start(o mapper.Order) (_ *server, err error) {
 	if err = o.NoteClient(s.instance); err != nil {
 		return s, fmt.Errorf("note its client: %w", err)
 	}
-	if s.control, err = net.Listen("unix", o.Socket()); err != nil {
+	if s.control, err = (&net.ListenConfig{}).Listen(context.Background(), "unix", o.Socket()); err != nil {
 		return s, err
 	}
 	disk := &disk{image: s.image}
