@@ -3,6 +3,7 @@ package sidecar_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -295,6 +296,7 @@ func TestNonsense(t *testing.T) {
 	}{
 		"no id":               {fails(codes.Internal, "answered OK without an id"), v1alpha1.ReasonNoWayToLook},
 		"unimplemented":       {fails(codes.Unimplemented, "what?"), "CreateFailed"},
+		"megabytes of bytes":  {fails(codes.ResourceExhausted, strings.Repeat("full \xff", 1<<18)), v1alpha1.ReasonNoWayToLook},
 		"a code that is none": {fails(codes.Code(77), "seventy-seven"), v1alpha1.ReasonNoWayToLook},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -308,6 +310,7 @@ func TestNonsense(t *testing.T) {
 				return
 			}
 			w.says(b, answer.reason)
+			w.eventually("the Intent says it, too", func() bool { return condition(w.intent(b), v1alpha1.ConditionStuck) == answer.reason })
 		})
 	}
 }

@@ -25,6 +25,9 @@ const (
 	claimPace = 10 * time.Second
 	// maxEvent is what an Event's note takes, less some for safety.
 	maxEvent = 1000
+	// maxAnswer is how much of an answer is shown. A driver may answer megabytes, and the API refuses a condition with
+	// more than 32 KiB and an object with more than etcd takes: nothing at all would be said then.
+	maxAnswer = 4 << 10
 )
 
 // report tells users, admins and metrics where a name stands, and says when to look again. It writes only what has
@@ -75,8 +78,9 @@ func (e *entry) toSay(next provision.Next) note {
 	why := next.Why
 	plain := note{why.String(), why.Text()}
 	withAnswer := plain
-	if e.answer != "" {
-		withAnswer.text += ": " + e.answer
+	answer := cut(e.answer, maxAnswer)
+	if answer != "" {
+		withAnswer.text += ": " + answer
 	}
 	switch why {
 	case provision.WhyNone, provision.WhyRetained, provision.WhyTombstone:
@@ -98,12 +102,12 @@ func (e *entry) toSay(next provision.Next) note {
 		return plain
 	case provision.WhyRefused, provision.WhyLost:
 		if !e.refusal.empty() {
-			return e.refusal
+			return note{e.refusal.word, cut(e.refusal.text, maxAnswer)}
 		}
 		return plain
 	case provision.WhyCreate, provision.WhyDelete, provision.WhyFetch, provision.WhyLook:
 		if e.down {
-			return note{v1alpha1.ReasonDriverDown, "the driver is not reached; it is tried again: " + e.answer}
+			return note{v1alpha1.ReasonDriverDown, "the driver is not reached; it is tried again: " + answer}
 		}
 		return withAnswer
 	case provision.WhyTaken, provision.WhyTemplate, provision.WhyNoWay, provision.WhyNoWayAgain:
@@ -250,16 +254,18 @@ func (a *adapter) showConditions(ctx context.Context, e *entry, want []metav1.Co
 
 // warn makes an Event on the object, or on the Intent where there is none.
 func (a *adapter) warn(e *entry, n note) {
-	text := n.text
-	if len(text) > maxEvent {
-		text = strings.ToValidUTF8(text[:maxEvent], "")
-	}
+	text := cut(n.text, maxEvent)
 	switch {
 	case e.object != nil:
 		a.events.Eventf(e.object, nil, core.EventTypeWarning, n.word, actionServe, "%s", text)
 	case e.intent != nil:
 		a.events.Eventf(e.intent, nil, core.EventTypeWarning, n.word, actionServe, "%s", text)
 	}
+}
+
+// cut gives the beginning of a text, as text that the API takes.
+func cut(text string, most int) string {
+	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }
 
 // actionServe is what an Event says that we were about.
