@@ -25,7 +25,7 @@ const (
 // Reasons that say that all is well. They stand where a condition that was raised
 // no longer holds.
 const (
-	ReasonAnswered   = "Answered"   // Settled is True: the last call was answered and kept
+	ReasonAnswered   = "Answered"   // Settled is True or InDoubt False: what was called was answered and kept
 	ReasonUnhindered = "Unhindered" // Stuck or Overdue is False: nothing is in the way
 	ReasonReleased   = "Released"   // Settled is True: nothing is left, the tombstone is kept
 	ReasonRetained   = "Retained"   // Settled is True: the thing stays by its deletion policy

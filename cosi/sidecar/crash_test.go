@@ -2,6 +2,7 @@ package sidecar_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -143,4 +144,31 @@ func TestNoWayToLook(t *testing.T) {
 	w.edit(i, false, func() { i.Spec.Word = v1alpha1.WordRelease })
 	w.gone(b)
 	w.eventually("the Intent is gone", func() bool { return w.intent(b) == nil })
+}
+
+// ownerFails is a store that does not tell the owner until the API server is there.
+type ownerFails struct {
+	provision.Store
+	there *atomic.Bool
+}
+
+func (s ownerFails) Owner(ctx context.Context, r provision.Record) (provision.Goal, error) {
+	if !s.there.Load() {
+		return provision.GoalGone, errors.New("the API server is away")
+	}
+	return s.Store.Owner(ctx, r)
+}
+
+// An attempt that is open is in doubt until it is answered, and not a moment longer.
+func TestDoubtThatWasNone(t *testing.T) {
+	w := newWorld(t)
+	there := &atomic.Bool{}
+	w.sidecar(func(o *sidecar.Options) {
+		o.WrapStore = func(s provision.Store) provision.Store { return ownerFails{s, there} }
+	})
+	b := w.bucket(w.claim("it"))
+	w.eventually("an open attempt is said", func() bool { return condition(w.intent(b), v1alpha1.ConditionInDoubt) != "" })
+	there.Store(true)
+	w.isReady(b)
+	w.eventually("it is in no doubt", func() bool { return condition(w.intent(b), v1alpha1.ConditionInDoubt) == "" })
 }

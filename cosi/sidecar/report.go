@@ -201,6 +201,8 @@ func (a *adapter) conditions(e *entry, next provision.Next, n note, stuck, overd
 	}
 	if e.memo.Rec.Open() {
 		set(v1alpha1.ConditionInDoubt, true, v1alpha1.ReasonCallUnanswered, "a create was never heard of: a look in the backend comes before release")
+	} else if had(v1alpha1.ConditionInDoubt) {
+		set(v1alpha1.ConditionInDoubt, false, v1alpha1.ReasonAnswered, "every create was answered")
 	}
 	if overdue {
 		reason := n.word
