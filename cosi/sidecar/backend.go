@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
-	"text/template"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -18,9 +17,9 @@ import (
 // backend is the door to the driver. See provision.Backend.
 type backend struct {
 	*adapter
-	template *template.Template // nil: ids don't follow from names
-	repeat   bool               // the admin declares that a repeat is safe
-	generate *atomic.Bool       // the driver gives ids before it creates
+	template *idTemplate  // nil: ids don't follow from names
+	repeat   bool         // the admin declares that a repeat is safe
+	generate *atomic.Bool // the driver gives ids before it creates
 }
 
 var _ provision.Backend = backend{}
@@ -140,7 +139,7 @@ func (b backend) find(ctx context.Context, e *entry, c provision.Call) (string, 
 
 // derive works out the id by the admin's template.
 func (b backend) derive(e *entry) provision.Answer {
-	id, err := render(b.template, named{string(e.name), e.inputs.Parameters})
+	id, err := b.template.render(named{string(e.name), e.inputs.Parameters})
 	if err == nil && !holds(id, string(e.name)) {
 		err = fmt.Errorf("it gives %q, which does not hold the name", id)
 	}

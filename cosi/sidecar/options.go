@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
-	"text/template"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -94,7 +92,7 @@ func (o *Options) AddFlags(f *pflag.FlagSet) {
 	f.DurationVar(&o.RetryMax, "retry-interval-max", o.RetryMax, "longest wait after a failure, and the pace of what only a person can mend")
 	f.DurationVar(&o.SweepEvery, "sweep-interval", o.SweepEvery, "pace of the looks under a released name")
 	f.DurationVar(&o.RequestTimeout, "request-timeout", o.RequestTimeout, "deadline of each request to the API server")
-	f.StringVar(&o.BucketIDTemplate, "bucket-id-template", o.BucketIDTemplate, "Go `template` that gives a bucket's id from .Name and .Parameters, such as '{{.Name}}' or '{{.Parameters.region}}/{{.Name}}', for a driver whose ids follow from them")
+	f.StringVar(&o.BucketIDTemplate, "bucket-id-template", o.BucketIDTemplate, "`template` that gives a bucket's id from .Name and .Parameters.KEY, such as '{{.Name}}' or '{{.Parameters.region}}/{{.Name}}', for a driver whose ids follow from them")
 	f.StringVar(&o.AccountIDTemplate, "account-id-template", o.AccountIDTemplate, "the same for an account's id")
 	f.StringSliceVar(&o.RepeatSafe, "repeat-safe", o.RepeatSafe, "bucket, access or both: declares that a create which is repeated answers the same id (for an access: the same credentials) and makes nothing more")
 	f.StringVar(&o.CAFile, "ca-file", o.CAFile, "`file` with PEM certificates that workloads need to trust the object store; put into each Secret as COSI_CERTIFICATE_AUTHORITY")
@@ -189,39 +187,4 @@ func checkCertificates(text string) error {
 			return fmt.Errorf("certificate %d: %w", n+1, err)
 		}
 	}
-}
-
-// named is what an id template sees.
-type named struct {
-	Name       string
-	Parameters map[string]string
-}
-
-// parseTemplate reads an id template and tries it out; nil for none.
-func parseTemplate(flag, text string) (*template.Template, error) {
-	if text == "" {
-		return nil, nil
-	}
-	t, err := template.New(flag).Option("missingkey=zero").Parse(text)
-	if err != nil {
-		return nil, fmt.Errorf("--%s: %w", flag, err)
-	}
-	const name = "bc-00000000-0000-0000-0000-000000000000"
-	id, err := render(t, named{Name: name})
-	if err != nil {
-		return nil, fmt.Errorf("--%s: tried with the name %q it fails: %w", flag, name, err)
-	}
-	if !strings.Contains(id, name) {
-		// Ids by template are deleted because their name is ours. One that does not hold the name proves nothing.
-		return nil, fmt.Errorf("--%s: tried with the name %q it gives %q, which does not hold the name; write {{.Name}} where it goes", flag, name, id)
-	}
-	return t.Option("missingkey=error"), nil
-}
-
-func render(t *template.Template, from named) (string, error) {
-	var b strings.Builder
-	if err := t.Execute(&b, from); err != nil {
-		return "", err
-	}
-	return b.String(), nil
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/custody-storage/custody/cmd/lab/show"
 )
 
-// build makes bin/custody of the sources as they are.
+// build makes bin/custody of the sources as they are, as "make build" does.
 func (s *Stack) build(ctx context.Context, root string) (err error) {
 	work := s.options.Progress.Begin("go build -o bin/custody ./cmd/custody")
 	defer func() { _ = work.End(err) }()
 	s.binary = filepath.Join(root, "bin", "custody")
 	// With -v go prints the import path of each package that it compiles.
-	cmd := exec.CommandContext(ctx, "go", "build", "-v", "-o", s.binary, "./cmd/custody")
+	cmd := exec.CommandContext(ctx, "go", "build", "-v", "-tags", "grpcnotrace", "-o", s.binary, "./cmd/custody")
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // go removes its temporary files
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
