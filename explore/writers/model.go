@@ -17,6 +17,7 @@ type class struct {
 	policy exclusive.Policy
 	start  func(*world) // what is there at first, if not a new image
 	left   [budgets]uint8
+	brief  bool      // no aftermath
 	bend   *bend     // a mutation of the shipped code; tests only
 	base   *baseline // another protocol in place of the shipped one
 }
@@ -66,6 +67,7 @@ type model struct {
 	base    world // the state that is expanded
 	w       world // the state that a move leads to
 	judged  map[string]search.Fault
+	after   []scene // of the last aftermath
 }
 
 func newModel(c *class) *model {
@@ -258,7 +260,7 @@ func (m *model) Expand(state []byte, emit func(search.Move, []byte)) search.Stat
 		ch := choice(k, arg, o)
 		m.apply(ch)
 		f := m.turn.fault | m.w.wrong()
-		if m.c.base == nil {
+		if m.c.base == nil && !m.c.brief {
 			f |= m.durable()
 		}
 		if m.w.old != 0 && m.w.actor[ghost].verb == 0 {

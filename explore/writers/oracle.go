@@ -50,6 +50,7 @@ func (m *model) durable() search.Fault {
 // verb runs a request to its end and gives what it came to.
 func (m *model) verb(w *world, me int, v exclusive.Verb, from uint8) exclusive.Kind {
 	w.actor[me] = actor{verb: v, from: from}
+	m.after = append(m.after, scene{me, v})
 	m.turn.poor = v == exclusive.Unstage
 	for range 200 {
 		m.turn.door = false
@@ -66,32 +67,45 @@ func (m *model) verb(w *world, me int, v exclusive.Verb, from uint8) exclusive.K
 	return exclusive.Wait
 }
 
-// aftermath lets each node alone go on.
+// aftermath lets each node alone go on, and tells the first thing that goes wrong.
 func (m *model) aftermath(from world) (f search.Fault) {
-	if m.told(from) {
-		f |= search.Stuck
+	scene := func(play func(w *world) search.Fault) bool {
+		w := from
+		m.turn.fault = 0
+		m.after = m.after[:0]
+		f = play(&w) | m.turn.fault
+		return f != 0
+	}
+	if scene(m.told) || scene(m.swept) {
+		return f
 	}
 	for n := range max(1, int(from.touched)) {
-		w := from
-		if m.verb(&w, n, exclusive.Stage, 0) != exclusive.Done || !w.serves(n) {
-			f |= search.Stuck // nobody can have it
-		}
-		if m.told(w) {
-			f |= search.Stuck
-		}
-		if m.verb(&w, n, exclusive.Unstage, 0) != exclusive.Done || w.hold.State != exclusive.Free {
-			f |= search.Stuck
-		}
-		f |= m.swept(w)
-	}
-	w := from
-	if h := w.hold; h.Who.Machine != "" {
-		if m.verb(&w, controller, exclusive.Detach, h.Who.Node[0]-'1') != exclusive.Done || w.hold.State != exclusive.Free {
-			f |= search.Stuck
+		if scene(func(w *world) search.Fault { return m.alone(w, n) }) {
+			return f
 		}
 	}
-	f |= m.swept(from)
-	return f | m.turn.fault
+	scene(func(w *world) search.Fault {
+		h := w.hold
+		if h.Who.Machine == "" || m.verb(w, controller, exclusive.Detach, h.Who.Node[0]-'1') == exclusive.Done && w.hold.State == exclusive.Free {
+			return 0
+		}
+		return search.Stuck
+	})
+	return f
+}
+
+// alone lets one node have the volume and give it back.
+func (m *model) alone(w *world, n int) search.Fault {
+	if m.verb(w, n, exclusive.Stage, 0) != exclusive.Done || !w.serves(n) {
+		return search.Stuck // nobody can have it
+	}
+	if f := m.told(w); f != 0 {
+		return f
+	}
+	if m.verb(w, n, exclusive.Unstage, 0) != exclusive.Done || w.hold.State != exclusive.Free {
+		return search.Stuck
+	}
+	return m.swept(w)
 }
 
 // serves tells whether the volume can be used on that node.
@@ -106,7 +120,7 @@ func (w *world) serves(n int) bool {
 }
 
 // told finds an owner that Check tells the wrong thing. Whoever is told that the volume is its own must be able to write.
-func (m *model) told(from world) (bad bool) {
+func (m *model) told(from *world) search.Fault {
 	for n := range int(from.touched) {
 		exposed, serves := false, from.serves(n)
 		for _, d := range from.nodes[n].dev {
@@ -115,20 +129,22 @@ func (m *model) told(from world) (bad bool) {
 		if !exposed {
 			continue
 		}
-		w := from
+		w := *from
 		k := m.verb(&w, n, exclusive.Check, 0)
-		bad = bad || k != exclusive.Done && k != exclusive.Gone || (k == exclusive.Done) != serves
+		if k != exclusive.Done && k != exclusive.Gone || (k == exclusive.Done) != serves {
+			return search.Stuck
+		}
 	}
-	return bad
+	return 0
 }
 
 // swept lets every node sweep; then no fence may be left, nor a device that the hold does not name.
-func (m *model) swept(w world) (f search.Fault) {
+func (m *model) swept(w *world) (f search.Fault) {
 	if w.hold.State == exclusive.Fencing { // whoever wants the volume carries on first
 		return 0
 	}
 	for n := range int(w.touched) {
-		if m.verb(&w, n, exclusive.Sweep, 0) != exclusive.Done {
+		if m.verb(w, n, exclusive.Sweep, 0) != exclusive.Done {
 			f |= search.Stuck
 		}
 	}
@@ -150,4 +166,23 @@ func (m *model) swept(w world) (f search.Fault) {
 		}
 	}
 	return f
+}
+
+// scene is one request of an aftermath.
+type scene struct {
+	me   int
+	verb exclusive.Verb
+}
+
+// ending tells what the aftermath of the present state comes to, if it comes to anything.
+func (m *model) ending() (lines []string) {
+	m.judged = map[string]search.Fault{}
+	m.base = world{} // not what it was
+	if m.durable() == 0 {
+		return nil
+	}
+	for _, s := range m.after {
+		lines = append(lines, "if every process dies here: "+m.w.name(s.me)+" is then asked for "+verbWords[s.verb])
+	}
+	return lines
 }

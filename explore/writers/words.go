@@ -97,6 +97,9 @@ func (m *model) Story(cs []search.Choice) (lines []string) {
 		lines = append(lines, line)
 		m.base = m.w
 	}
+	if m.c.base == nil && !m.c.brief {
+		lines = append(lines, m.ending()...)
+	}
 	return lines
 }
 
