@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -49,10 +50,23 @@ func (r *claims) release(ctx context.Context, claim *api.BucketClaim) (notice, e
 	case !goes:
 		return notice{}, r.free(ctx, claim)
 	case going:
-		return troubled(bucket), nil
+		return r.leaving(bucket), nil
 	}
 	// The event of its end wakes this claim, which then asks the API server once more.
 	return notice{}, client.IgnoreNotFound(r.client.Delete(ctx, bucket, client.Preconditions{UID: &bucket.UID}))
+}
+
+// leaving says why a Bucket that is being deleted is still there. Where no sidecar of its
+// driver runs, nobody else would ever say anything.
+func (r *claims) leaving(bucket *api.Bucket) notice {
+	if n := troubled(bucket); !n.empty() {
+		return n
+	}
+	if left := r.patience - time.Since(bucket.DeletionTimestamp.Time); left > 0 {
+		return pause(left)
+	}
+	return wait(ReasonBucketDeleting, "Bucket %s is being deleted and driver %q has not said why it is still there; see that a sidecar of this driver is running",
+		bucket.Name, bucket.Spec.DriverName)
 }
 
 // bucketOf is the Bucket that is bound to a claim, from the API server, or nil.

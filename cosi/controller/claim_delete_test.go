@@ -74,6 +74,21 @@ func TestClaimWaitsForItsBucketToGo(t *testing.T) {
 	}
 }
 
+// A claim of a driver that nobody serves does not wait in silence to be gone.
+func TestUnservedDriverHoldsClaimAndSaysSo(t *testing.T) {
+	w := newWorld(t)
+	w.class(driverManual, api.DeletionPolicyDelete)
+	claim := w.newClaim("unserved")
+	bucket := w.bucketOf(claim)
+	w.delete(claim)
+	w.await("the Bucket is being deleted", func() bool { return w.get(bucket) && !bucket.DeletionTimestamp.IsZero() })
+	w.awaitError(claim, controller.ReasonBucketDeleting, driverManual, "sidecar")
+	if err := letGo(w.ctx, admin, bucket); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitGone(claim)
+}
+
 // Upstream's finalizer is honoured on what was taken over, and goes with ours.
 func TestRetainedBucketStays(t *testing.T) {
 	w := newWorld(t)
