@@ -307,6 +307,26 @@ func (w *world) handedOver() *api.BucketAccess {
 	return access
 }
 
+// An access that no sidecar serves, or revokes, says so after a while.
+func TestAccessOfUnservedDriver(t *testing.T) {
+	w := newWorld(t)
+	access := w.handedOver()
+	if access.Status.Error != nil {
+		t.Errorf("the wait was spoken of at once: %s", *access.Status.Error.Message)
+	}
+	w.awaitError(access, controller.ReasonNotServed, driverManual, "sidecar")
+	w.change(access, "status", func() { access.Status.ReadyToUse, access.Status.Error = ptr.To(true), nil })
+	w.delete(access)
+	w.awaitError(access, controller.ReasonNotServed, driverManual, "sidecar")
+	if len(access.Finalizers) == 0 {
+		t.Error("it was let go")
+	}
+	if err := letGo(w.ctx, admin, access); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitGone(access)
+}
+
 // The status of an access was lost, and an Intent says that the driver was asked. It is
 // not let go; the sidecar gets it again.
 func TestLostStatusIsHandedBack(t *testing.T) {

@@ -31,6 +31,7 @@ const (
 	ReasonSecretNameTwice     = "SecretNameTwice"     // two claims of the access are to share one Secret
 	ReasonNoServiceAccount    = "NoServiceAccount"    // the class needs a serviceAccountName
 	ReasonOtherDriver         = "OtherDriver"         // bucket and access class are of different drivers
+	ReasonNotServed           = "NotServed"           // the access is the sidecar's, which says nothing
 	ReasonHandsOff            = "HandsOff"            // an Intent stands in the way that is not ours to act on
 	ReasonAnnotationIgnored   = "AnnotationIgnored"   // an annotation says that clean-up is done, the Intent does not
 	ReasonClaimGone           = "ClaimGone"           // a claim vanished past its finalizer; its Bucket is kept
