@@ -114,7 +114,7 @@ func (k bucketKind) admit(ctx context.Context, o client.Object) (note, error) {
 	case err != nil:
 		return note{}, err
 	case claim == nil:
-		return note{v1alpha1.ReasonClaimGone, fmt.Sprintf("the BucketClaim %s/%s with the UID %s, for which this Bucket was made, does not exist: nothing is provisioned; delete this Bucket", ref.Namespace, ref.Name, ref.UID)}, nil
+		return note{v1alpha1.ReasonClaimGone, fmt.Sprintf("the BucketClaim %s/%s with the UID %s, for which this Bucket was made, does not exist: nothing is provisioned; delete this Bucket. If it was restored, and the bucket of its name is to stay, set its deletionPolicy to Retain first", ref.Namespace, ref.Name, ref.UID)}, nil
 	case !claim.DeletionTimestamp.IsZero():
 		return note{v1alpha1.ReasonClaimDeleting, fmt.Sprintf("the BucketClaim %s/%s is being deleted: nothing is provisioned for it any more", ref.Namespace, ref.Name)}, nil
 	}

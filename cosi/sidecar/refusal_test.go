@@ -24,7 +24,9 @@ func TestClaimGone(t *testing.T) {
 	w.edit(claim, false, func() { claim.Finalizers = nil })
 	w.delete(claim)
 	b := w.bucket(claim)
-	w.says(b, v1alpha1.ReasonClaimGone)
+	if text := w.says(b, v1alpha1.ReasonClaimGone); !contains(text, "Retain") {
+		t.Errorf("a restored Bucket is to be deleted, with no word of its policy: %s", text)
+	}
 	again := w.claim("it") // another of the same name is another
 	w.stays("nothing is asked of the driver", func() bool { return w.driver.called("") == 0 && w.intent(b) == nil })
 	w.delete(again)
