@@ -112,7 +112,7 @@ type campaign struct {
 	length  time.Duration // of the faults
 	every   time.Duration // a kill, freeze or cut, on average
 	settle  time.Duration // at most, after the faults
-	enough  int           // kills and faults, for which it goes on to twice the length
+	enough  int           // kills and faults, for which it goes on to four times the length
 	s3, api bool          // these servers are killed too
 	// withoutIntents: the control. What is lost on the way fails nothing.
 	withoutIntents bool
@@ -128,7 +128,7 @@ func (w *world) campaign(c campaign) oracle.Report {
 	defer cancel()
 	// On a slow machine less happens in a minute: it goes on until enough has.
 	go func() {
-		for time.Since(begin) < c.length || w.total() < c.enough && time.Since(begin) < 2*c.length {
+		for time.Since(begin) < c.length || w.total() < c.enough && time.Since(begin) < 4*c.length {
 			time.Sleep(poll)
 		}
 		cancel()
