@@ -46,6 +46,8 @@ func stage(r Request, m Memo) act {
 	switch {
 	case h.State == None:
 		return end(Refused, WhyNoHold)
+	case h.State == Opaque && owns(r, h):
+		return end(Refused, WhyOpaque) // a guarded driver has it here: no device of that is touched
 	case m.Map.Device != "" && named(r, m) && m.Doubt:
 		return act{door: toFind}
 	case m.Map.Device != "" && named(r, m):
@@ -212,7 +214,7 @@ func detach(r Request, m Memo) act {
 func sweep(r Request, m Memo) act {
 	h := m.Hold
 	switch {
-	case m.Map.Device != "" && named(r, m):
+	case h.State == Opaque && owns(r, h), m.Map.Device != "" && named(r, m):
 		return lift(r, m)
 	case m.Map.Device != "":
 		return away(m)

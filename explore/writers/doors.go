@@ -35,12 +35,13 @@ var (
 
 // turn is one actor's move, through whichever door it takes.
 type turn struct {
-	w    *world
-	c    *class
-	me   int
-	want outcome
-	calm bool // nothing goes wrong, and every other owner is silent
-	poor bool // only what a node has rights to, for giving back
+	w       *world
+	c       *class
+	me      int
+	want    outcome
+	calm    bool // nothing goes wrong, and every other owner is silent
+	severed bool // an admin has said that the owner's machine is off
+	poor    bool // only what a node has rights to, for giving back
 	// What the move came to.
 	door    bool
 	open    uint32 // outcomes that are possible here
@@ -370,6 +371,8 @@ func (t *turn) Judge(_ context.Context, h exclusive.Hold) (exclusive.Verdict, er
 	case past:
 		t.say("looks for its owner: has another boot id now")
 		return exclusive.Reborn, nil
+	case t.severed:
+		return exclusive.Severed, nil
 	case t.calm || t.want == oSilent:
 		t.say("looks for its owner: not heard of")
 		return exclusive.Silent, nil

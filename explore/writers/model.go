@@ -106,9 +106,13 @@ func (m *model) load(state []byte) {
 
 func (m *model) request(w *world, me int) exclusive.Request {
 	a := &w.actor[me]
-	return exclusive.Request{
+	r := exclusive.Request{
 		Verb: a.verb, Volume: volume, Me: w.who(me), From: nameOf[a.from], Format: m.c.format, Policy: m.c.policy,
 	}
+	if m.turn.calm {
+		r.Policy = exclusive.FromLost // an admin may change it at any time
+	}
+	return r
 }
 
 // step makes one move of an actor: all that it does by itself, then at most one request.
@@ -129,6 +133,9 @@ func (m *model) step(w *world, me int) exclusive.Next {
 		}
 		switch {
 		case n.Kind == exclusive.Done, n.Kind == exclusive.Refused, n.Kind == exclusive.Gone:
+			if t.door {
+				t.say("; ")
+			}
 			t.say("ends: ", [...]string{exclusive.Done: "done", exclusive.Refused: "refused", exclusive.Gone: "the volume is gone"}[n.Kind])
 			w.drop(me)
 			return n
@@ -335,7 +342,7 @@ func (m *model) Expand(state []byte, emit func(search.Move, []byte)) search.Stat
 		do(mSnapshot, 0, 0, false)
 	}
 	s := search.Status{Rest: rest}
-	if rest && m.c.base != nil && m.c.base.stuck != nil {
+	if rest && m.c.base != nil {
 		s.Fault = m.c.base.stuck(w)
 	}
 	return s

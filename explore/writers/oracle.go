@@ -71,7 +71,7 @@ func (m *model) verb(w *world, me int, v exclusive.Verb, from uint8) exclusive.K
 func (m *model) aftermath(from world) (f search.Fault) {
 	scene := func(play func(w *world) search.Fault) bool {
 		w := from
-		m.turn.fault = 0
+		m.turn.fault, m.turn.severed = 0, false
 		m.after = m.after[:0]
 		f = play(&w) | m.turn.fault
 		return f != 0
@@ -86,7 +86,7 @@ func (m *model) aftermath(from world) (f search.Fault) {
 	}
 	scene(func(w *world) search.Fault {
 		h := w.hold
-		if h.Who.Machine == "" || m.verb(w, controller, exclusive.Detach, h.Who.Node[0]-'1') == exclusive.Done && w.hold.State == exclusive.Free {
+		if h.Who.Machine == "" || w.opaque() >= 0 || m.verb(w, controller, exclusive.Detach, h.Who.Node[0]-'1') == exclusive.Done && w.hold.State == exclusive.Free {
 			return 0
 		}
 		return search.Stuck
@@ -96,6 +96,18 @@ func (m *model) aftermath(from world) (f search.Fault) {
 
 // alone lets one node have the volume and give it back.
 func (m *model) alone(w *world, n int) search.Fault {
+	if o := w.opaque(); o >= 0 {
+		served := w.serves(o)
+		if m.verb(w, n, exclusive.Stage, 0) != exclusive.Refused || w.serves(o) != served {
+			return search.Stuck
+		}
+		if o != n { // an admin turns the machine off and says so
+			w.nodes[o].dev = [slots]device{}
+			m.turn.severed = true
+		} else if m.verb(w, n, exclusive.Unstage, 0) != exclusive.Done {
+			return search.Stuck
+		}
+	}
 	if m.verb(w, n, exclusive.Stage, 0) != exclusive.Done || !w.serves(n) {
 		return search.Stuck // nobody can have it
 	}
@@ -108,10 +120,21 @@ func (m *model) alone(w *world, n int) search.Fault {
 	return m.swept(w)
 }
 
+// opaque gives the node on which a guarded driver has the volume, or -1.
+func (w *world) opaque() int {
+	if h := w.hold; h.State == exclusive.Opaque && h.Who.Boot == bootOf[w.nodes[h.Who.Machine[0]-'1'].boot] {
+		return int(h.Who.Machine[0] - '1')
+	}
+	return -1
+}
+
 // serves tells whether the volume can be used on that node.
 func (w *world) serves(n int) bool {
 	for s := range w.nodes[n].dev {
 		d := &w.nodes[n].dev[s]
+		if d.exposed && w.opaque() == n {
+			return true
+		}
 		if d.exposed && w.hold.State == exclusive.Mapped && w.hold.Instance == d.inst && w.accepts(d.inst) {
 			return true
 		}
@@ -160,7 +183,7 @@ func (m *model) swept(w *world) (f search.Fault) {
 	}
 	for n := range w.nodes {
 		for _, d := range w.nodes[n].dev {
-			if d.inst != "" && (w.hold.State != exclusive.Mapped || w.hold.Instance != d.inst) {
+			if d.inst != "" && w.opaque() != n && (w.hold.State != exclusive.Mapped || w.hold.Instance != d.inst) {
 				f |= search.Orphan
 			}
 		}

@@ -4,38 +4,18 @@ import (
 	"context"
 	"os"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/custody-storage/custody/explore/search"
 )
 
-var budgetNames = [budgets]string{"stage", "unstage", "detach", "sweep", "crash", "lost", "late", "false", "child", "puff", "over", "reboot", "rename", "other", "silent", "expire"}
-
-func parseBudget(s string) (b [budgets]uint8) {
-	for _, kv := range strings.Fields(s) {
-		k, v, _ := strings.Cut(kv, "=")
-		ok := false
-		for i, n := range budgetNames {
-			if n == k {
-				x, _ := strconv.Atoi(v)
-				b[i], ok = uint8(x), true
-			}
-		}
-		if !ok {
-			panic(k)
-		}
-	}
-	return b
-}
-
 func TestTry(t *testing.T) {
 	if os.Getenv("B") == "" {
 		t.Skip("a bench for trying bounds out: set B")
 	}
 	n, _ := strconv.Atoi(os.Getenv("N"))
-	c := class{name: "try", nodes: max(2, n), format: os.Getenv("BLOCK") == "", left: parseBudget(os.Getenv("B"))}
+	c := class{name: "try", nodes: max(2, n), format: os.Getenv("BLOCK") == "", left: allow(os.Getenv("B"))}
 	lim, _ := strconv.ParseFloat(os.Getenv("MAX"), 64)
 	if lim == 0 {
 		lim = 3e6

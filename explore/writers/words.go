@@ -67,6 +67,9 @@ func (m *model) tell(k kind, arg int, o outcome) string {
 	case mLand:
 		return "what was on its way takes effect"
 	case mOther:
+		if m.c.base != nil {
+			return "node " + machineOf[arg/slots] + ": another volume is mapped there"
+		}
 		return "node " + machineOf[arg/slots] + ": another image gets the device number"
 	case mExpire:
 		return "an entry of the blocklist expires: client " + string(w.block[arg].inst)
