@@ -20,14 +20,15 @@ type Beat struct {
 type Witness func(ctx context.Context, who exclusive.Who) (exclusive.Verdict, error)
 
 // Evidence judges owners by their machines' heartbeats and by what others say. It implements [exclusive.Evidence]. It
-// knows only what it has seen: call Observe regularly, from when the process starts.
+// knows only what it has seen: call Run, or Observe regularly, from when the process starts.
 type Evidence struct {
 	// Beats reads all heartbeats, by machine.
 	Beats func(context.Context) (map[string]Beat, error)
 	// Silence is how long a heartbeat must have stood still.
 	Silence time.Duration
 	// Gap is the most that the time between two observations counts for. Where the cluster can't be read it can't be
-	// written either, and after an outage no machine is silent yet. About twice the time between observations.
+	// written either, and after an outage no machine is silent yet. About twice the time between observations; 0 is a
+	// third of Silence.
 	Gap time.Duration
 	// Witnesses are asked too.
 	Witnesses []Witness
@@ -54,7 +55,11 @@ func (e *Evidence) Observe(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := e.Now()
-	passed := min(now-e.last, e.Gap)
+	gap := e.Gap
+	if gap == 0 {
+		gap = e.Silence / 3
+	}
+	passed := min(now-e.last, gap)
 	if !e.begun {
 		passed, e.begun, e.seen = 0, true, map[string]*sight{}
 	}
@@ -73,6 +78,26 @@ func (e *Evidence) Observe(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// Run observes until ctx ends and hands each error to report.
+func (e *Evidence) Run(ctx context.Context, every time.Duration, report func(error)) {
+	repeat(ctx, every, e.Observe, report)
+}
+
+// repeat does something every so often, now for the first time, until ctx ends.
+func repeat(ctx context.Context, every time.Duration, f func(context.Context) error, report func(error)) {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for ctx.Err() == nil {
+		if err := f(ctx); err != nil && ctx.Err() == nil {
+			report(err)
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+		}
+	}
 }
 
 // Judge implements [exclusive.Evidence]. The strongest word counts; it fails only if nothing is known against the owner

@@ -70,6 +70,19 @@ func TestSilence(t *testing.T) {
 	o.expect(t, exclusive.Reborn)
 }
 
+// TestGapDefault: an Evidence without a Gap is not deaf.
+func TestGapDefault(t *testing.T) {
+	o := newObserver()
+	o.Gap = 0
+	o.expect(t, exclusive.Alive)
+	for range 3 {
+		o.clock += 4 * time.Second
+		o.expect(t, exclusive.Alive)
+	}
+	o.clock += 4 * time.Second
+	o.expect(t, exclusive.Silent)
+}
+
 func TestWitnesses(t *testing.T) {
 	say := func(v exclusive.Verdict, err error) Witness {
 		return func(context.Context, exclusive.Who) (exclusive.Verdict, error) { return v, err }

@@ -35,14 +35,42 @@ type Entry struct {
 	Until    time.Time
 }
 
-// Lasting tells whether an entry is one that a fence has set, and not one of Ceph's own, which expire on their own.
-func (e Entry) Lasting() bool { return time.Until(e.Until) > lasting }
+// Blocklist is what the cluster's blocklist had at one moment.
+type Blocklist struct {
+	Entries []Entry   // for single clients; those of ranges are no business of ours
+	Now     time.Time // no later than it was for the cluster
+}
+
+// Fence gives the entry of a client if it stands for years, as one that we have set, and not for an hour, as Ceph's own.
+func (b Blocklist) Fence(i exclusive.Instance) (Entry, bool) {
+	for _, e := range b.Standing() {
+		if e.Instance == i {
+			return e, true
+		}
+	}
+	return Entry{}, false
+}
+
+// Standing gives the entries that stand for years. Their number is worth a metric: each is a fence that waits for its
+// proof.
+func (b Blocklist) Standing() []Entry {
+	all := []Entry{}
+	for _, e := range b.Entries {
+		if e.Until.Sub(b.Now) > lasting {
+			all = append(all, e)
+		}
+	}
+	return all
+}
 
 // Fencer is the cluster's blocklist. It implements [exclusive.Fencer].
-type Fencer struct{ cluster *Cluster }
+type Fencer struct {
+	cluster *Cluster
+	now     func() time.Time
+}
 
 // Fencer gives the cluster's fencer.
-func (c *Cluster) Fencer() *Fencer { return &Fencer{c} }
+func (c *Cluster) Fencer() *Fencer { return &Fencer{c, time.Now} }
 
 // Fence implements [exclusive.Fencer]. The barrier is an epoch of the osdmap that has the entry.
 func (f *Fencer) Fence(ctx context.Context, i exclusive.Instance) (uint64, error) {
@@ -64,16 +92,12 @@ func (f *Fencer) Fence(ctx context.Context, i exclusive.Instance) (uint64, error
 // Fenced implements [exclusive.Fencer]. An entry that will expire soon is not a fence, and while it stands Fence has no
 // effect.
 func (f *Fencer) Fenced(ctx context.Context, i exclusive.Instance) (bool, error) {
-	entries, err := f.Blocklist(ctx)
+	list, err := f.Blocklist(ctx)
 	if err != nil {
 		return false, err
 	}
-	for _, e := range entries {
-		if e.Instance == i {
-			return e.Lasting(), nil
-		}
-	}
-	return false, nil
+	_, ok := list.Fence(i)
+	return ok, nil
 }
 
 // Lift implements [exclusive.Fencer].
@@ -92,15 +116,29 @@ func (f *Fencer) Lift(ctx context.Context, i exclusive.Instance, _ exclusive.Pro
 	return err
 }
 
-// Blocklist gives the cluster's entries for single clients; those of ranges are no business of ours. The number of
-// [Entry.Lasting] ones is worth a metric: each is a fence that waits for its proof.
-func (f *Fencer) Blocklist(ctx context.Context) ([]Entry, error) {
-	return call(ctx, f.cluster, "read the blocklist", func(r *rados.Conn) ([]Entry, error) {
+// Blocklist reads the cluster's blocklist.
+//
+// This machine's clock may be years behind, after a reset, and an entry of an hour would look like one of years. So the
+// time is the later of its own and of the moment when an OSD last came up, by the monitors' clock.
+func (f *Fencer) Blocklist(ctx context.Context) (Blocklist, error) {
+	return call(ctx, f.cluster, "read the blocklist", func(r *rados.Conn) (Blocklist, error) {
 		text, err := command(r, map[string]any{"prefix": "osd blocklist ls", "format": "json"})
 		if err != nil {
-			return nil, err
+			return Blocklist{}, err
 		}
-		return parseBlocklist(text)
+		entries, err := parseBlocklist(text)
+		if err != nil {
+			return Blocklist{}, err
+		}
+		stat, err := osdStat(r)
+		if err != nil {
+			return Blocklist{}, err
+		}
+		now := f.now()
+		if up := time.Unix(stat.UpSince, 0); up.After(now) {
+			now = up
+		}
+		return Blocklist{entries, now}, nil
 	})
 }
 
@@ -110,18 +148,29 @@ func (c *Cluster) Epoch(ctx context.Context) (uint64, error) {
 }
 
 func epoch(r *rados.Conn) (uint64, error) {
+	stat, err := osdStat(r)
+	return stat.Epoch, err
+}
+
+// stat is what the monitors say of the osdmap.
+type stat struct {
+	Epoch   uint64 `json:"epoch"`
+	UpSince int64  `json:"osd_up_since"`
+}
+
+func osdStat(r *rados.Conn) (stat, error) {
 	text, err := command(r, map[string]any{"prefix": "osd stat", "format": "json"})
 	if err != nil {
-		return 0, err
+		return stat{}, err
 	}
-	var stat struct{ Epoch uint64 }
-	if err := json.Unmarshal(text, &stat); err != nil {
-		return 0, fmt.Errorf("read the answer to osd stat: %w", err)
+	var s stat
+	if err := json.Unmarshal(text, &s); err != nil {
+		return stat{}, fmt.Errorf("read the answer to osd stat: %w", err)
 	}
-	if stat.Epoch == 0 {
-		return 0, errors.New("the answer to osd stat has no epoch")
+	if s.Epoch == 0 {
+		return stat{}, errors.New("the answer to osd stat has no epoch")
 	}
-	return stat.Epoch, nil
+	return s, nil
 }
 
 // Reach returns when this very client has seen the osdmap of that epoch. Whatever it sends afterwards is carried out by

@@ -70,17 +70,7 @@ func (h *Heart) Beat(ctx context.Context) error {
 
 // Run beats until ctx ends and hands each error to report.
 func (h *Heart) Run(ctx context.Context, every time.Duration, report func(error)) {
-	ticker := time.NewTicker(every)
-	defer ticker.Stop()
-	for ctx.Err() == nil {
-		if err := h.Beat(ctx); err != nil && ctx.Err() == nil {
-			report(err)
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-		}
-	}
+	repeat(ctx, every, h.Beat, report)
 }
 
 // Beats reads the heartbeats of all machines, for [Evidence]. One that can't be read says nothing.

@@ -27,6 +27,10 @@ func inPool[T any](ctx context.Context, c *Cluster, what, pool, namespace string
 		}
 		defer io.Destroy()
 		io.SetNamespace(namespace)
+		// A full cluster is an error at once. Otherwise the call waits for space.
+		if err := io.SetPoolFullTry(); err != nil {
+			return none, fmt.Errorf("open pool %q: %w", pool, err)
+		}
 		return f(io)
 	})
 }

@@ -237,20 +237,3 @@ func (r *Registry) Fences(ctx context.Context, volume string) ([]exclusive.Fence
 		return fences, nil
 	})
 }
-
-// Image finds an image by its name, with its id.
-func (r *Registry) Image(ctx context.Context, pool, namespace, name string) (Image, error) {
-	what := fmt.Sprintf("find image %s in pool %s namespace %q", name, pool, namespace)
-	return inPool(ctx, r.cluster, what, pool, namespace, func(io *rados.IOContext) (Image, error) {
-		images, err := directory(io, pool, namespace)
-		if err != nil {
-			return Image{}, err
-		}
-		for _, i := range images {
-			if i.Name == name {
-				return i, nil
-			}
-		}
-		return Image{}, fmt.Errorf("there is no such image: %w", rados.ErrNotFound)
-	})
-}

@@ -3,10 +3,13 @@
 package ceph
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/ceph/go-ceph/rados"
 
@@ -180,4 +183,60 @@ func TestRegistryErrorsAreClear(t *testing.T) {
 	weak := open(t, user(t, map[string]string{"mon": "profile rbd", "osd": "profile rbd-read-only pool=" + embedded.CephPool}))
 	_, err = weak.Registry().Swap(ctx, exclusive.Hold{Volume: image(t, c).String(), State: exclusive.Free})
 	wantError(t, err, "capability", "docs/ceph-caps.md")
+}
+
+// TestRegistryFull: in a full cluster what needs space is an error at once, a hold can still be given back, and all goes
+// on when there is space.
+func TestRegistryFull(t *testing.T) {
+	c, ctx := node(t), t.Context()
+	r := c.Registry()
+	held := exclusive.Hold{Volume: image(t, c).String(), State: exclusive.Mapped, Who: exclusive.Who{Node: "n"}, Instance: "10.0.0.1:0/7"}
+	var err error
+	if held.Rev, err = r.Swap(ctx, held); err != nil {
+		t.Fatal(err)
+	}
+	// The OSD holds itself to be full above this part of its store.
+	full := func(ratio float64) {
+		var orders []map[string]any
+		for _, what := range []string{"nearfull", "backfillfull", "full"} {
+			orders = append(orders, map[string]any{"prefix": "osd set-" + what + "-ratio", "ratio": ratio})
+		}
+		if _, err := server.Get(t).Mon(context.Background(), orders...); err != nil {
+			t.Error(err)
+		}
+	}
+	defer full(0.95)
+	full(0.0000001)
+	n := 0
+	first := func(ctx context.Context) error {
+		n++
+		_, err := r.Swap(ctx, exclusive.Hold{Volume: Image{embedded.CephPool, "", "x", fmt.Sprint("x", n)}.String(), State: exclusive.Free})
+		return err
+	}
+	eventually(t, "the cluster to be full", func() bool {
+		err = within(t, 5*time.Second, first)
+		return err != nil
+	})
+	wantError(t, err, "the cluster or the pool is full")
+	if _, err := r.Swap(ctx, exclusive.Hold{Volume: held.Volume, State: exclusive.Free, Rev: held.Rev}); err != nil {
+		t.Errorf("give back: %v", err)
+	}
+	full(0.95)
+	eventually(t, "space", func() bool { return first(ctx) == nil })
+}
+
+func TestImages(t *testing.T) {
+	c, ctx := node(t), t.Context()
+	one, r := image(t, c), c.Registry()
+	all, err := r.Images(ctx, one.Pool, "")
+	if err != nil || !slices.Contains(all, one) {
+		t.Errorf("%v, %v", all, err)
+	}
+	// The name of another image begins with this.
+	if i, err := r.Image(ctx, one.Pool, "", "imag"); !errors.Is(err, ErrNoImage) {
+		t.Errorf("%v, %v", i, err)
+	}
+	if i, err := r.Images(ctx, one.Pool, "a-namespace-that-is-not-there"); err != nil || len(i) > 0 {
+		t.Errorf("%v, %v", i, err)
+	}
 }

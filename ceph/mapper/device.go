@@ -194,7 +194,9 @@ func (d *Device) Grow(ctx context.Context, m exclusive.Mapping) error {
 // number, so that what f finds under the name is what was compared.
 func (d *Device) through(ctx context.Context, m exclusive.Mapping, f func() error) error {
 	var held *os.File
-	err := bounded(ctx, func() (err error) {
+	opening, cancel := context.WithTimeout(ctx, DefaultTimeout)
+	defer cancel()
+	err := bounded(opening, func() (err error) {
 		held, err = os.OpenFile(m.Device, os.O_RDONLY, 0)
 		return err
 	})

@@ -90,18 +90,9 @@ func TestStageAndGiveBack(t *testing.T) {
 		t.Errorf("b reads %q, %v", text, err)
 	}
 	b.expect(t, exclusive.Unstage, volume, exclusive.Alive, exclusive.Done)
-	if entries, err := a.cluster.Fencer().Blocklist(t.Context()); err != nil || len(lasting(entries)) > 0 {
-		t.Errorf("fenced in all this: %v, %v", entries, err)
+	if list, err := a.cluster.Fencer().Blocklist(t.Context()); err != nil || len(list.Standing()) > 0 {
+		t.Errorf("fenced in all this: %v, %v", list, err)
 	}
-}
-
-func lasting(all []ceph.Entry) (ours []ceph.Entry) {
-	for _, e := range all {
-		if e.Lasting() {
-			ours = append(ours, e)
-		}
-	}
-	return ours
 }
 
 // TestTakeOver: the owner is alive, was killed, or is paused and wakes after the take-over. It writes no byte more, its
@@ -221,8 +212,8 @@ func TestNodeComesBack(t *testing.T) {
 	a.who.Boot = "boot-2"
 	a.expect(t, exclusive.Stage, volume, exclusive.Alive, exclusive.Done)
 	a.expect(t, exclusive.Unstage, volume, exclusive.Alive, exclusive.Done)
-	if entries, err := a.cluster.Fencer().Blocklist(ctx); err != nil || len(lasting(entries)) > 0 {
-		t.Errorf("fenced in all this: %v, %v", entries, err)
+	if list, err := a.cluster.Fencer().Blocklist(ctx); err != nil || len(list.Standing()) > 0 {
+		t.Errorf("fenced in all this: %v, %v", list, err)
 	}
 }
 
