@@ -19,8 +19,14 @@ func stops(c *class) (set uint32) {
 	if c.left[bForce] > 0 || c.left[bFlip] > 0 || c.left[bAgain] > 0 {
 		may = append(may, provision.WhyOwnerGone, provision.WhySpent)
 	}
-	if strings.Contains(c.name, "/none/") {
-		may = append(may, provision.WhyNoWay, provision.WhyNoWayAgain)
+	switch {
+	case strings.Contains(c.name, "/none/"):
+		may = append(may, provision.WhyNoWay, provision.WhyNoWayAgain, provision.WhyTaken)
+	case c.name == "bucket/delete-by-name/"+c.name[strings.LastIndex(c.name, "/")+1:]:
+		may = append(may, provision.WhyNoWayAgain, provision.WhyTaken) // a bucket is not deleted to be made anew
+	}
+	if c.lax {
+		may = append(may, provision.WhyRefused) // the other one has shown another id
 	}
 	if c.access {
 		may = append(may, provision.WhyLost)
@@ -54,7 +60,7 @@ func TestShipped(t *testing.T) {
 			if odd := res.Notes &^ stops(&c); odd != 0 {
 				for w := provision.Why(0); w < 32; w++ {
 					if odd>>w&1 == 1 {
-						t.Errorf("stops for good with %s", w)
+						t.Errorf("stops for good with %s:\n%s", w, strings.Join(newModel(&c).story(res.NoteTraces[int(w)]), "\n"))
 					}
 				}
 			}

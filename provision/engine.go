@@ -196,7 +196,7 @@ func (e *Engine) load(ctx context.Context, m Memo) (Memo, Next) {
 	if r.Attempt != "" && r.Attempt != m.Mine && r.Attempt != m.Seen {
 		m.Seen, m.Open = r.Attempt, max(m.Open, e.Now())
 	}
-	if r.Phase == PhaseSweeping && r.Rev != m.Rec.Rev {
+	if e.Reuse && r.Phase >= PhaseReleased && r.Rev != m.Rec.Rev {
 		m.Open = max(m.Open, e.Now()) // another incarnation's sweep may have a delete on its way
 	}
 	if r.Phase != PhaseDeleting || e.Reuse && r.Rev != m.Rec.Rev {

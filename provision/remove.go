@@ -169,8 +169,10 @@ func (e *Engine) tombstone(m Memo, now time.Duration) act {
 		return act{door: toSave, rec: done, memo: over}
 	case m.Sweep:
 		return act{door: toMemo, memo: over}
-	case r.Phase == PhaseSweeping: // begun by an incarnation that died
-		return act{door: toMemo, memo: begun}
+	case r.Phase == PhaseSweeping:
+		// Begun by another incarnation. If it is alive, this write has it read again before it ends its sweep.
+		m.Due = 0
+		return act{door: toSave, rec: done, memo: m}
 	case r.Goal == GoalWant && e.Reuse && left > 0:
 		return act{next: Next{Wait, left, WhySettle}}
 	case r.Goal == GoalWant && e.Reuse:

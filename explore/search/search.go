@@ -11,6 +11,7 @@ package search
 import (
 	"context"
 	"math"
+	"math/bits"
 	"time"
 )
 
@@ -97,6 +98,7 @@ type Result struct {
 	Counts              map[Fault]int
 	Traces              map[Fault][]Choice // a shortest trace to each kind of fault
 	Notes               uint32
+	NoteTraces          map[int][]Choice // a shortest trace to each bit of Notes
 	Took                time.Duration
 }
 
@@ -190,7 +192,7 @@ func settle(nodes []node, res *Result, trace func(uint32, ...Choice) []Choice) {
 		black
 	)
 	colour := make([]uint8, len(nodes))
-	ends := map[Fault]uint32{}
+	ends, notes := map[Fault]uint32{}, map[int]uint32{}
 	end := func(i uint32, f Fault) {
 		res.Counts[f]++
 		if first, ok := ends[f]; !ok || i < first {
@@ -216,6 +218,12 @@ func settle(nodes []node, res *Result, trace func(uint32, ...Choice) []Choice) {
 				if n.rest {
 					rest = true
 					res.Notes |= n.note
+					for b := n.note; b != 0; b &= b - 1 {
+						bit := bits.TrailingZeros32(b)
+						if first, ok := notes[bit]; !ok || path[j] < first {
+							notes[bit] = path[j]
+						}
+					}
 					for f := n.fault; f != 0; f &= f - 1 {
 						end(path[j], f&-f)
 					}
@@ -231,6 +239,10 @@ func settle(nodes []node, res *Result, trace func(uint32, ...Choice) []Choice) {
 		for _, p := range path {
 			colour[p] = black
 		}
+	}
+	res.NoteTraces = map[int][]Choice{}
+	for bit, i := range notes {
+		res.NoteTraces[bit] = trace(i)
 	}
 	for f, i := range ends {
 		if t := trace(i); res.Traces[f] == nil || len(t) < len(res.Traces[f]) {

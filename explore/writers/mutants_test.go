@@ -272,6 +272,7 @@ func mutants() []mutant {
 func TestMutants(t *testing.T) {
 	for _, mu := range mutants() {
 		t.Run(mu.bend.name, func(t *testing.T) {
+			t.Parallel()
 			c := class{name: mu.bend.name, nodes: max(2, mu.nodes), format: !mu.block, left: allow(mu.left), bend: &mu.bend,
 				brief: mu.want&(search.TwoWriters|search.Loss) != 0}
 			clean := c

@@ -20,6 +20,7 @@ func tell(t *testing.T, c *class, r search.Result) {
 func TestShipped(t *testing.T) {
 	for _, c := range shipped() {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			r := search.Run(bg, newModel(&c), search.Limits{States: 3e6})
 			t.Logf("%d states, %d transitions, %v", r.States, r.Transitions, r.Took)
 			if !r.Clean() || !r.Complete {
@@ -44,6 +45,7 @@ func TestBaselines(t *testing.T) {
 	}
 	for _, c := range baselines() {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			r := search.Run(bg, newModel(&c), search.Limits{})
 			var got search.Fault
 			for f := range r.Counts {
