@@ -121,6 +121,7 @@ func (e *Engine) attempt(m Memo) act {
 		r.Doubt = true
 	}
 	r.Attempt, r.Word = m.Mine, WordNone
+	m.Owned = m.Live // on a cached read the object may be long gone
 	return act{door: toSave, rec: r, memo: m}
 }
 
