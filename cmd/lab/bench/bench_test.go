@@ -98,7 +98,12 @@ func TestDriver(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- Driver(ctx, endpoint) }()
-	defer func() { stop(); <-ended }()
+	defer func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
 
 	client, err := wire.Dial(ctx, endpoint, wire.Options{CallTimeout: 10 * time.Second})
 	if err != nil {

@@ -41,11 +41,12 @@ func Driver(ctx context.Context, endpoint string) error {
 		return err
 	}
 	n := &nothing{calls: map[string]int{}}
-	listener, err := net.Listen("unix", path)
+	var listen net.ListenConfig
+	listener, err := listen.Listen(ctx, "unix", path)
 	if err != nil {
 		return err
 	}
-	controls, err := net.Listen("unix", path+controlSuffix)
+	controls, err := listen.Listen(ctx, "unix", path+controlSuffix)
 	if err != nil {
 		return err
 	}

@@ -64,9 +64,19 @@ func (j *job) waitFull(ctx context.Context) (full []string, err error) {
 			if client.IgnoreNotFound(err) != nil {
 				return "", err
 			}
+			waiting := "the end of BucketClaim " + o.GetName()
+			if bucket.Status.BucketID == "" {
+				return waiting, nil
+			}
 			keys, err := j.root.list(ctx, bucket.Status.BucketID)
-			if bucket.Status.BucketID == "" || err != nil || len(keys) == 0 {
-				return "the end of BucketClaim " + o.GetName(), nil
+			if code(err) == "NoSuchBucket" {
+				return waiting, nil
+			}
+			if err != nil {
+				return "", err
+			}
+			if len(keys) == 0 {
+				return waiting, nil
 			}
 			if _, why := readiness(bucket); why == "" {
 				return fmt.Sprintf("a word from Bucket %s, which can't be deleted", bucket.Name), nil

@@ -21,7 +21,7 @@ func TestWork(t *testing.T) {
 	w := To(&out).Begin("baking %d loaves", 2)
 	w.Note("too soon to say")
 	failed := errors.New("the oven is cold")
-	if err := w.End(failed); err != failed {
+	if err := w.End(failed); !errors.Is(err, failed) {
 		t.Errorf("End returns %v", err)
 	}
 	got := out.String()
