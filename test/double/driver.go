@@ -46,7 +46,7 @@ func NewDriver(s Storage) (*Driver, error) {
 
 // Serve answers calls on a unix socket until ctx ends.
 func (d *Driver) Serve(ctx context.Context, socket string) error {
-	l, err := listen(socket)
+	l, err := listen(ctx, socket)
 	if err != nil {
 		return err
 	}

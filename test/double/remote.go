@@ -15,7 +15,7 @@ import (
 // Serve answers a Remote on a unix socket until ctx ends. A socket that a dead
 // process left there is replaced.
 func (b *Backend) Serve(ctx context.Context, socket string) error {
-	l, err := listen(socket)
+	l, err := listen(ctx, socket)
 	if err != nil {
 		return err
 	}
@@ -48,11 +48,11 @@ func answer[Q, A any](f func(Q) (A, error)) http.Handler {
 	})
 }
 
-func listen(socket string) (net.Listener, error) {
+func listen(ctx context.Context, socket string) (net.Listener, error) {
 	// Only one process serves a socket at a time; what is there is left over. The
 	// new one is moved into place, so that there is always one to dial.
 	fresh := fmt.Sprintf("%s.%d", socket, os.Getpid())
-	l, err := net.Listen("unix", fresh)
+	l, err := new(net.ListenConfig).Listen(ctx, "unix", fresh)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", fresh, err)
 	}

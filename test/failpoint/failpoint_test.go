@@ -2,6 +2,7 @@ package failpoint_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -61,8 +62,8 @@ func TestPoints(t *testing.T) {
 		return c.Run()
 	}
 	killed := func(err error) bool {
-		exit, ok := err.(*exec.ExitError)
-		return ok && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL
+		var exit *exec.ExitError
+		return errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL
 	}
 	if err := run(failpoint.Plan{Log: log, Rules: []failpoint.Rule{{Point: "store.save.*", Action: failpoint.Kill, Pass: 4}}}); !killed(err) {
 		t.Errorf("armed: %v", err)
@@ -102,7 +103,7 @@ func TestWithoutIntents(t *testing.T) {
 	if again, err := s.Load(ctx, "bc-1", true); err != nil || again.Attempt != "n1" || again.Rev != r.Rev {
 		t.Errorf("it remembers: %+v, %v", again, err)
 	}
-	if _, err := s.Save(ctx, provision.Record{Name: "bc-1"}); err != provision.ErrStale {
+	if _, err := s.Save(ctx, provision.Record{Name: "bc-1"}); !errors.Is(err, provision.ErrStale) {
 		t.Errorf("created twice: %v", err)
 	}
 	// Restarted, it believes that nothing was asked.

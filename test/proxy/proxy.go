@@ -140,7 +140,7 @@ func (p *Proxy) Counts() map[Fault]int {
 // Door opens a door for a client. The client's own configuration gives the
 // credentials; Door.Config is the one to hand to it.
 func (p *Proxy) Door(name string, client *rest.Config) (*Door, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("proxy: door for %s: %w", name, err)
 	}
