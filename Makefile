@@ -36,7 +36,7 @@ up: bin/lab ## a Kubernetes API with controller, sidecar, driver and S3 server, 
 
 test: bin/lab ## all tests, with -race (the explorer without)
 	@bin/lab tools
-	$(GO) test $(PLAIN)
+	$(GO) test -timeout 30m $(PLAIN)
 	CGO_ENABLED=1 $(GO) test -race -p $(P) -timeout 40m $(ARGS) $(RACED)
 
 check: ## the quick inner loop: vet, lint, unit tests

@@ -21,8 +21,8 @@ func (e *Engine) remove(m Memo, now time.Duration) act {
 		return e.leave(m) // the admin takes over whatever is left: no tombstone, no sweep
 	case r.Shared:
 		return e.stop(WhyShared)
-	case r.Origin == OriginAdopted && r.ID != "" && !r.Proven && !w.Mark && r.Word != WordDelete:
-		return e.stop(WhyUnproven)
+	case r.Origin == OriginAdopted && r.ID != "" && !r.Proven && r.Word != WordDelete:
+		return e.stop(WhyUnproven) // a driver's owner marks speak of what it finds by name, not of an id it is told
 	case !m.Own && !r.Linger:
 		// Another incarnation began this and may have a delete in flight: its clean end must not pass any more.
 		r.Linger = true

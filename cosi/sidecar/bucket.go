@@ -101,12 +101,20 @@ func (w *world) claim(ctx context.Context, ref cosi.BucketClaimReference) (*cosi
 	return claim, nil
 }
 
-// admit refuses a Bucket that a controller with an old view has made for a claim that is gone (the same race as
+// admit refuses a Bucket that is neither bound to what exists nor named by its claim's UID: a driver that takes over a
+// bucket of that name would hand it somebody else's data, to be deleted one day (rustfs operator#219). It also refuses
+// a Bucket that a controller with an old view has made for a claim that is gone (the same race as
 // external-provisioner#1469): nobody would ever delete it again.
 func (k bucketKind) admit(ctx context.Context, o client.Object) (note, error) {
 	b := o.(*cosi.Bucket)
 	ref := b.Spec.BucketClaimRef
-	if ref.UID == "" || b.Status.BucketID != "" {
+	if b.Status.BucketID != "" {
+		return note{}, nil
+	}
+	if b.Spec.ExistingBucketID == "" && (ref.UID == "" || b.Name != cosi.BucketNamePrefix+string(ref.UID)) {
+		return note{v1alpha1.ReasonUnproven, "a Bucket without existingBucketID is made by the controller, for a claim, and named by the claim's UID: nothing is provisioned under a name that others may have used; delete this Bucket and make a BucketClaim, or name the bucket that exists in existingBucketID"}, nil
+	}
+	if ref.UID == "" {
 		return note{}, nil
 	}
 	claim, err := k.claim(ctx, ref)

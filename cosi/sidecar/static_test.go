@@ -115,3 +115,24 @@ func TestSharedID(t *testing.T) {
 	w.gone(b)
 	w.nothingLeft(made)
 }
+
+// A Bucket that neither names what exists nor is named by a claim's UID is refused: a driver that takes over a bucket of
+// that name would hand out somebody else's, and one day delete it (rustfs operator#219).
+func TestHandNamedBucket(t *testing.T) {
+	w := newWorld(t)
+	w.sidecar()
+	name := w.ns + "-byhand"
+	w.driver.put("precious", name)
+	w.claim("it")
+	b := &cosi.Bucket{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: cosi.BucketSpec{
+		DriverName: w.driver.info.Name, DeletionPolicy: cosi.DeletionPolicyDelete,
+		BucketClaimRef: cosi.BucketClaimReference{Namespace: w.ns, Name: "it"},
+	}}
+	w.create(b)
+	w.says(b, v1alpha1.ReasonUnproven)
+	w.delete(b)
+	w.gone(b)
+	if w.driver.called("create")+w.driver.called("delete") != 0 || len(w.driver.bucketIDs()) != 1 {
+		t.Errorf("calls %v", w.driver.log())
+	}
+}
