@@ -14,7 +14,7 @@ SOAK  ?= 30m
 # Without cgo everywhere but under -race, which needs it: what one target has compiled the others find compiled.
 export CGO_ENABLED = 0
 
-.PHONY: help run up test check lint soak bench build generate verify-generated clean bin/lab
+.PHONY: help run up test test-ceph check lint soak bench build generate verify-generated clean bin/lab
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +38,13 @@ test: bin/lab ## all tests, with -race (the explorer without)
 	@bin/lab tools
 	$(GO) test -timeout 30m $(PLAIN)
 	CGO_ENABLED=1 $(GO) test -race -p $(P) -timeout 40m $(ARGS) $(RACED)
+
+# The Ceph parts need Debian's librados-dev and librbd-dev, which the first line installs where they lack (as root). The
+# second tag is the release that go-ceph is built against.
+CEPH_TAGS = ceph,$(shell ceph-conf --version 2>/dev/null | awk '{print $$5}')
+test-ceph: ## tests of the Ceph parts, on a one-node cluster that they start
+	$(GO) run ./hack/ceph
+	CGO_ENABLED=1 $(GO) test -race -p 1 -timeout 30m -tags $(CEPH_TAGS) ./ceph/...
 
 check: ## the quick inner loop: vet, lint, unit tests
 	$(GO) vet ./...
