@@ -60,12 +60,12 @@ func TestShipped(t *testing.T) {
 			if odd := res.Notes &^ stops(&c); odd != 0 {
 				for w := provision.Why(0); w < 32; w++ {
 					if odd>>w&1 == 1 {
-						t.Errorf("stops for good with %s:\n%s", w, strings.Join(newModel(&c).story(res.NoteTraces[int(w)]), "\n"))
+						t.Errorf("stops for good with %s:\n%s", w, strings.Join(newModel(&c).Story(res.NoteTraces[int(w)]), "\n"))
 					}
 				}
 			}
 			for f, trace := range res.Traces {
-				t.Errorf("%v, %d times:\n%s", f, res.Counts[f], strings.Join(newModel(&c).story(trace), "\n"))
+				t.Errorf("%v, %d times:\n%s", f, res.Counts[f], strings.Join(newModel(&c).Story(trace), "\n"))
 			}
 		})
 	}
@@ -112,7 +112,7 @@ func TestBaselines(t *testing.T) {
 		}
 		delete(want, c.name)
 		res := search.Run(context.Background(), newModel(&c), search.Limits{})
-		story := newModel(&c).story(res.Traces[w.fault])
+		story := newModel(&c).Story(res.Traces[w.fault])
 		if len(story) != w.steps || !res.Complete || !strings.Contains(story[len(story)-1], w.last) {
 			t.Errorf("%s: %v; want %v in %d steps that end in %q, have %d:\n%s", c.name, res.Counts, w.fault, w.steps, w.last, len(story), strings.Join(story, "\n"))
 		}

@@ -215,7 +215,7 @@ func TestMutants(t *testing.T) {
 				if res.Counts[mu.want] > 0 {
 					states = n
 					t.Logf("%v in %d steps, %d states", mu.want, len(res.Traces[mu.want]), res.States)
-					for i, l := range newModel(&c).story(res.Traces[mu.want]) {
+					for i, l := range newModel(&c).Story(res.Traces[mu.want]) {
 						t.Logf("%3d %s", i+1, l)
 					}
 					break
@@ -228,7 +228,7 @@ func TestMutants(t *testing.T) {
 				t.Errorf("the shipped protocol: %v %b", res.Counts, res.Notes)
 				for f, tr := range res.Traces {
 					t.Logf("%v", f)
-					for i, l := range newModel(&clean).story(tr) {
+					for i, l := range newModel(&clean).Story(tr) {
 						t.Logf("%3d %s", i+1, l)
 					}
 				}

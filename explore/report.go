@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/custody-storage/custody/explore/search"
+	"github.com/custody-storage/custody/explore/writers"
 )
 
 // Row is what one search came to.
@@ -47,14 +48,30 @@ func (r Row) Found() bool { return r.Orphans+r.Doubles+r.Losses+r.Stuck+r.TwoWri
 // ErrUnknown: no protocol has this name.
 var ErrUnknown = errors.New("no such protocol; custody explore --list names them")
 
-// all gives every setting there is.
-func all() []class { return append(shipped(), baselines()...) }
+// all gives every setting there is, of both protocols.
+func all() (ps []search.Protocol) {
+	for _, c := range append(shipped(), baselines()...) {
+		p := search.Protocol{Name: c.name, Kind: "shipped", Capability: c.what, What: c.what, Bound: bound(&c)}
+		if c.base != nil {
+			p.Kind, p.Capability = "baseline", c.on
+		}
+		p.New = func(more bool) search.Teller {
+			c := c
+			if more {
+				wide(&c)
+			}
+			return newModel(&c)
+		}
+		ps = append(ps, p)
+	}
+	return append(ps, writers.Protocols()...)
+}
 
 // Names gives the name of every setting that matches the pattern, and a line on each.
 func Names(pattern string) (names, what []string) {
 	for _, c := range all() {
-		if match(pattern, c.name) {
-			names, what = append(names, c.name), append(what, c.what+" ("+bound(&c)+")")
+		if match(pattern, c.Name) {
+			names, what = append(names, c.Name), append(what, c.What+" ("+c.Bound+")")
 		}
 	}
 	return names, what
@@ -69,8 +86,18 @@ func match(pattern, name string) bool {
 	return ok
 }
 
-func byName(name string) (*class, error) {
+func byName(name string) (search.Protocol, error) {
 	for _, c := range all() {
+		if c.Name == name {
+			return c, nil
+		}
+	}
+	return search.Protocol{}, fmt.Errorf("%q: %w", name, ErrUnknown)
+}
+
+// never gives a setting of "never none" by its name.
+func never(name string) (*class, error) {
+	for _, c := range append(shipped(), baselines()...) {
 		if c.name == name {
 			return &c, nil
 		}
@@ -98,15 +125,12 @@ func Search(ctx context.Context, name string, lim search.Limits) (Row, error) {
 	if err != nil {
 		return Row{}, err
 	}
-	res := search.Run(ctx, newModel(c), lim)
+	res := search.Run(ctx, c.New(false), lim)
 	r := Row{
-		Name: c.name, Kind: "shipped", Capability: c.what, Bound: bound(c), Complete: res.Complete,
+		Name: c.Name, Kind: c.Kind, Capability: c.Capability, Bound: c.Bound, Complete: res.Complete,
 		States: res.States, Transitions: res.Transitions, Depth: res.Depth, Seconds: res.Took.Seconds(),
 		Orphans: res.Counts[search.Orphan], Doubles: res.Counts[search.Double], Losses: res.Counts[search.Loss],
 		Stuck: res.Counts[search.Stuck], TwoWriters: res.Counts[search.TwoWriters], Trace: []string{},
-	}
-	if c.base != nil {
-		r.Kind, r.Capability = "baseline", c.on
 	}
 	for _, f := range search.Kinds {
 		if t := res.Traces[f]; t != nil && (r.choices == nil || len(t) < len(r.choices)) {
@@ -114,7 +138,7 @@ func Search(ctx context.Context, name string, lim search.Limits) (Row, error) {
 		}
 	}
 	if r.choices != nil {
-		r.Trace = newModel(c).story(r.choices)
+		r.Trace = c.New(false).Story(r.choices)
 	}
 	return r, nil
 }
@@ -125,12 +149,12 @@ func Random(ctx context.Context, name string, seed uint64) (*Replay, int, error)
 	if err != nil {
 		return nil, 0, err
 	}
-	wide(c)
-	choices, fault, made := search.Walk(ctx, newModel(c), seed, 120)
+	m := c.New(true)
+	choices, fault, made := search.Walk(ctx, m, seed, 120)
 	if fault == 0 {
 		return nil, made, nil
 	}
-	return &Replay{Format: replayFormat, Name: c.name, Wide: true, Seed: seed, Fault: fault.String(), Choices: choices, Story: newModel(c).story(choices)}, made, nil
+	return &Replay{Format: replayFormat, Name: c.Name, Wide: true, Seed: seed, Fault: fault.String(), Choices: choices, Story: m.Story(choices)}, made, nil
 }
 
 // wide opens the budgets that the setting has as far as a state can hold them.
@@ -179,14 +203,12 @@ func (p *Replay) Play() (story []string, fault string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	if p.Wide {
-		wide(c)
-	}
-	f, ok := search.Play(newModel(c), p.Choices)
+	m := c.New(p.Wide)
+	f, ok := search.Play(m, p.Choices)
 	if !ok {
 		return nil, "", fmt.Errorf("%s: a choice of the replay file can't be made any more: the protocol or the model has changed since", p.Name)
 	}
-	return newModel(c).story(p.Choices), f.String(), nil
+	return m.Story(p.Choices), f.String(), nil
 }
 
 // Table writes the rows for people.
@@ -222,14 +244,14 @@ func Markdown(to io.Writer, rows []Row) {
 }
 
 func markdown(to io.Writer, rows []Row) {
-	fmt.Fprintln(to, "| name | capability | bound | states | transitions | every state | orphans | doubles | losses | stuck |")
-	fmt.Fprintln(to, "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+	fmt.Fprintln(to, "| name | capability | bound | states | transitions | every state | orphans | doubles | losses | stuck | two writers |")
+	fmt.Fprintln(to, "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
 	for _, r := range rows {
 		every := "yes"
 		if !r.Complete {
 			every = "no"
 		}
-		fmt.Fprintf(to, "| %s | %s | %s | %d | %d | %s | %d | %d | %d | %d |\n", r.Name, r.Capability, r.Bound, r.States, r.Transitions, every, r.Orphans, r.Doubles, r.Losses, r.Stuck)
+		fmt.Fprintf(to, "| %s | %s | %s | %d | %d | %s | %d | %d | %d | %d | %d |\n", r.Name, r.Capability, r.Bound, r.States, r.Transitions, every, r.Orphans, r.Doubles, r.Losses, r.Stuck, r.TwoWriters)
 	}
 	for _, r := range rows {
 		if !r.Found() {
@@ -257,5 +279,5 @@ func (p Progress) Limits(name string, states int) search.Limits {
 // Shipped tells whether the run is one of the shipped protocol.
 func (p *Replay) Shipped() bool {
 	c, err := byName(p.Name)
-	return err == nil && c.base == nil
+	return err == nil && c.Kind == "shipped"
 }

@@ -31,7 +31,7 @@ func Scenario(script io.Reader) error {
 		case line == "" || word == "#":
 		case word == "setting":
 			var c *class
-			if c, err = byName(rest); err == nil {
+			if c, err = never(rest); err == nil {
 				c.puff = max(c.puff, 12)
 				m = newModel(c)
 				state = m.Start(nil)

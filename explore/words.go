@@ -173,8 +173,8 @@ func (m *model) play(state []byte, ch search.Choice) string {
 	return line
 }
 
-// story plays the choices from the start and tells each.
-func (m *model) story(cs []search.Choice) (lines []string) {
+// Story implements search.Teller: it plays the choices from the start and tells each.
+func (m *model) Story(cs []search.Choice) (lines []string) {
 	state := m.Start(nil)
 	m.turn.names = &naming{}
 	for _, ch := range cs {
