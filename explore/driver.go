@@ -149,7 +149,7 @@ func (t *turn) apply(c call) (provision.Code, uint8) {
 		}
 	case provision.DeleteByName:
 		for i, x := range w.things {
-			if x.id != 0 && !x.given && !(x.foreign && d.mark) && !(d.db && x.half) {
+			if x.id != 0 && !x.given && (!x.foreign || !d.mark) && (!d.db || !x.half) {
 				t.kill(i)
 			}
 		}

@@ -205,7 +205,7 @@ func TestMutants(t *testing.T) {
 			clean := c
 			clean.bend = mu.control
 			c.bend = &mu.bend
-			states := 0
+			var states int
 			for n := 20_000; ; n *= 4 {
 				res := search.Run(bg, newModel(&c), search.Limits{States: n})
 				if mu.why != 0 && res.Notes>>mu.why&1 == 1 {

@@ -45,7 +45,7 @@ func (r Row) Bad() bool { return r.Kind == "shipped" && r.Found() }
 // Found tells whether anything was found.
 func (r Row) Found() bool { return r.Orphans+r.Doubles+r.Losses+r.Stuck+r.TwoWriters > 0 }
 
-// ErrUnknown: no protocol has this name.
+// ErrUnknown says that no protocol has this name.
 var ErrUnknown = errors.New("no such protocol; custody explore --list names them")
 
 // all gives every setting there is, of both protocols.

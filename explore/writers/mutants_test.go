@@ -277,7 +277,7 @@ func TestMutants(t *testing.T) {
 				brief: mu.want&(search.TwoWriters|search.Loss) != 0}
 			clean := c
 			clean.bend, clean.brief = nil, false
-			states := 0
+			var states int
 			for n := 20_000; ; n *= 4 {
 				res := search.Run(bg, newModel(&c), search.Limits{States: n, First: c.brief})
 				if res.Counts[mu.want] > 0 {

@@ -1,8 +1,6 @@
 package writers
 
 import (
-	"strings"
-
 	"github.com/custody-storage/custody/exclusive"
 	"github.com/custody-storage/custody/explore/search"
 )
@@ -105,5 +103,3 @@ func (m *model) Story(cs []search.Choice) (lines []string) {
 	}
 	return lines
 }
-
-func slug(s string) string { return strings.NewReplacer(",", "", "'s", "", " ", "-").Replace(s) }
