@@ -230,7 +230,10 @@ func (e *Engine) owner(ctx context.Context, m Memo) (Memo, Next) {
 	if !m.Owned {
 		m.Fresh, m.Exact = false, true
 	}
-	return m.calm(), Next{}
+	if m.Why.store() {
+		m = m.calm() // what the driver has refused is still refused
+	}
+	return m, Next{}
 }
 
 func (e *Engine) serve(ctx context.Context, m Memo) (Memo, Next) {
