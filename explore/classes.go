@@ -68,13 +68,17 @@ func shipped() (cs []class) {
 		{name: "retain", on: few, left: pairs{bCrash: 1, bLost: 1, bLate: 1, bDelete: 1, bAgain: 1}, set: func(c *class) { c.keep = true }},
 		{name: "caches", on: few, left: pairs{bCrash: 1, bDelete: 1, bStale: 1, bTorn: 1, bLost: 1}},
 		{name: "overlap", on: few, left: pairs{bOver: 1, bLate: 1, bDelete: 1}, set: func(c *class) { c.puff, c.stops = 5, c.access }},
+		{name: "foreign", left: pairs{bCrash: 1, bLost: 1, bWrong: 1, bDelete: 1}, set: func(c *class) { c.foreign, c.proven = true, false }},
+		{name: "static", on: few, left: pairs{bCrash: 1, bLost: 1, bLate: 1, bDelete: 1, bForce: 1}, set: func(c *class) { c.static, c.keep = true, true }},
+		{name: "upstream", left: pairs{bCrash: 1, bLost: 1, bLate: 1, bDelete: 1}, set: func(c *class) { c.upstream, c.known = true, true }},
+		{name: "reuse", on: []string{"template", "repeat"}, left: pairs{bCrash: 1, bLate: 1, bDelete: 1, bAgain: 1}, set: func(c *class) { c.reuse = true }},
 		// Accounts under two incarnations that both go on for ever: a Secret may come to hold what was revoked.
 		{name: "twins", on: few, left: pairs{bOver: 1, bLate: 1, bDelete: 1}, set: func(c *class) { c.puff, c.lax = 5, true }},
 	}
 	for _, b := range bounds {
 		for _, access := range []bool{false, true} {
 			for _, c := range capabilities() {
-				if b.on != nil && !slices.Contains(b.on, c.name) || access && b.name == "retain" || !access && b.name == "twins" {
+				if b.on != nil && !slices.Contains(b.on, c.name) || access && (b.name == "retain" || b.name == "static" || b.name == "reuse") || !access && b.name == "twins" {
 					continue // accounts are never retained
 				}
 				kind := "bucket"

@@ -25,6 +25,9 @@ func stops(c *class) (set uint32) {
 	case c.name == "bucket/delete-by-name/"+c.name[strings.LastIndex(c.name, "/")+1:]:
 		may = append(may, provision.WhyNoWayAgain, provision.WhyTaken) // a bucket is not deleted to be made anew
 	}
+	if c.foreign {
+		may = append(may, provision.WhyTaken, provision.WhyUnproven, provision.WhyNoWay, provision.WhyNoWayAgain)
+	}
 	if c.lax {
 		may = append(may, provision.WhyRefused) // the other one has shown another id
 	}

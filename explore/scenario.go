@@ -2,6 +2,7 @@ package explore
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -163,23 +164,25 @@ func (m *model) byItself(state []byte, options []option) int {
 	return pick
 }
 
-// final follows a state to its end and tells what the leader says there.
+// final follows a state until it comes round again and tells what the leader says where it rests.
 func (m *model) final(state []byte) (provision.Why, error) {
-	seen := map[string]bool{}
-	for !seen[string(state)] {
+	for round, seen := 0, map[string]bool{}; round < 2; {
+		if seen[string(state)] {
+			round, seen = round+1, map[string]bool{} // once round to be on the cycle, once round to look at it
+		}
 		seen[string(state)] = true
-		next := state
-		m.Expand(state, func(mv search.Move, n []byte) {
+		next := append([]byte(nil), state...)
+		s := m.Expand(state, func(mv search.Move, n []byte) {
 			if mv.Follow {
-				next = append([]byte(nil), n...)
+				next = append(next[:0], n...)
 			}
 		})
+		if round == 1 && s.Rest {
+			m.load(state)
+			_, n := m.step(0, oFine)
+			return n.Why, nil
+		}
 		state = next
 	}
-	m.load(state)
-	idle, n := m.step(0, oFine)
-	if !idle {
-		return 0, fmt.Errorf("it does not come to rest")
-	}
-	return n.Why, nil
+	return 0, errors.New("it does not come to rest")
 }

@@ -204,6 +204,9 @@ func (e *Engine) move(m Memo, p Phase, now time.Duration) act {
 	if p == PhaseRetained && (r.Phase == PhaseMaking || r.Phase == PhaseDeleting && (!m.Own || m.Unheard || m.Gone != "")) {
 		r.Linger = true // nothing says that it is there: not made yet, or deleted before the policy was changed
 	}
+	if p == PhaseDeleting && r.Phase == PhaseMaking && r.ID != "" && !r.Proven && e.Backend.Ways().Generate {
+		r.Missed = true // generated, and not seen to be made: nothing proves that what has this id is ours
+	}
 	r.Phase, r.Expired = p, false
 	n := m.page()
 	switch p {

@@ -84,7 +84,7 @@ func (e *Engine) confirm(m Memo, w Ways, now time.Duration) act {
 		return e.stop(WhyTaken)
 	case w.Generate && m.Last == AlreadyExists && w.Fetch && !w.Remake:
 		return e.do(m, Fetch, r.ID)
-	case w.Generate && w.Remake && !w.Repeat && (r.Open() || r.Missed) && !has(m.Gone, r.ID):
+	case w.Generate && w.Remake && !w.Repeat && r.Proven && (r.Open() || r.Missed) && !has(m.Gone, r.ID):
 		// The id is known, and a create under it may have been carried out. A repeat makes no second account, but may
 		// add a key to the one that is there. It is revoked first, under an id that stays.
 		if r.Shared {

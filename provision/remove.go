@@ -23,6 +23,8 @@ func (e *Engine) remove(m Memo, now time.Duration) act {
 		return e.stop(WhyShared)
 	case r.Origin == OriginAdopted && r.ID != "" && !r.Proven && r.Word != WordDelete:
 		return e.stop(WhyUnproven) // a driver's owner marks speak of what it finds by name, not of an id it is told
+	case w.Generate && !r.Proven && len(r.IDs()) > 0 && (r.Missed || r.Open()) && r.Word != WordDelete:
+		return e.stop(WhyUnproven) // generated, and no create under it is known to have made it
 	case !m.Own && !r.Linger:
 		// Another incarnation began this and may have a delete in flight: its clean end must not pass any more.
 		r.Linger = true
@@ -86,7 +88,7 @@ func (e *Engine) look(m Memo, w Ways, full bool) act {
 	r := m.Rec
 	proof := r.Proven || w.Mark
 	can := [ways]bool{
-		wayKnown:  w.Generate && (r.ID == "" || m.Late || !r.Open()),
+		wayKnown:  w.Generate && r.Proven && (r.ID == "" || m.Late || !r.Open()),
 		wayDelete: w.DeleteByName && proof,
 		wayFind:   w.FindByName && proof,
 		wayDerive: w.Template && r.Proven,
