@@ -67,8 +67,8 @@ type Fence struct {
 	Who      Who // the owner that was fenced
 }
 
-// Proof says why a fence may be lifted: it outlives the mapping, and nothing else ends it. An entry that merely expired
-// let 17 to 23 of 256 queued blocks of the old owner through (docs/measurements.md).
+// Proof says why a fence may be lifted: it outlives the mapping, and nothing else ends it. Where a fence ends early, queued
+// writes of the old owner land: the data-path test in ceph/mapper shows it with the fence off.
 type Proof uint8
 
 const (
