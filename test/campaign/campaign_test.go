@@ -89,20 +89,26 @@ func TestCampaign(t *testing.T) {
 	}
 }
 
-// The control: without Intents the same faults leave orphans. If they don't, the
-// campaign proves nothing.
+// The control: without Intents the same faults leave orphans, or things that two records claim. If they don't, the
+// campaign proves nothing. A busy machine brings fewer faults to the moments that matter, so it may take several tries.
 func TestCampaignWithoutIntents(t *testing.T) {
-	w := newWorld(t, "control", seedOf(t))
-	w.double("finder", finder)
-	w.double("released", released, releasedFlags...)
-	w.controller(0)
-	for _, d := range w.drivers {
-		w.sidecar(d, 0, arm{rules: points, withoutIntents: true})
-		w.sidecar(d, 1, arm{rules: points, withoutIntents: true})
+	var orphans, doubles int
+	for try := 0; try < 3 && orphans == 0 && !t.Failed(); try++ {
+		t.Run("", func(t *testing.T) {
+			w := newWorld(t, "control", seedOf(t))
+			w.double("finder", finder)
+			w.double("released", released, releasedFlags...)
+			w.controller(0)
+			for _, d := range w.drivers {
+				w.sidecar(d, 0, arm{rules: points, withoutIntents: true})
+				w.sidecar(d, 1, arm{rules: points, withoutIntents: true})
+			}
+			report := w.campaign(campaign{lives: 30, length: 35 * time.Second, enough: 100, every: 500 * time.Millisecond, settle: 20 * time.Second, withoutIntents: true})
+			orphans, doubles = orphans+report.Orphans, doubles+report.Doubles
+		})
 	}
-	report := w.campaign(campaign{lives: 30, length: 35 * time.Second, enough: 100, every: 500 * time.Millisecond, settle: 20 * time.Second, withoutIntents: true})
-	if report.Orphans == 0 {
-		t.Errorf("no orphan without Intents: %s\n%s", report, report.Details())
+	if orphans+doubles == 0 {
+		t.Error("neither an orphan nor a double without Intents")
 	}
 }
 
