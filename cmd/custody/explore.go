@@ -101,6 +101,9 @@ func (o exploreOptions) search(ctx context.Context, out, progress io.Writer, nam
 	if err := group.Wait(); err != nil {
 		return err
 	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("the search was interrupted, and what was not searched says nothing: %w", err)
+	}
 	var caught *explore.Replay
 	for _, r := range rows {
 		if r.Bad() && caught == nil {
