@@ -11,8 +11,8 @@ COPY go.mod go.sum ./
 RUN --mount=type=cache,target=/go/pkg/mod go mod download
 COPY . .
 ARG TARGETOS TARGETARCH
-RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
-    CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -tags grpcnotrace -ldflags="-s -w" -o /custody ./cmd/custody
+RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/gocache \
+    GOCACHE=/gocache CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -tags grpcnotrace -ldflags="-s -w" -o /custody ./cmd/custody
 
 # CA certificates come with the first stage: the S3 driver may speak to a server by https.
 FROM scratch
