@@ -57,14 +57,14 @@ func (b backend) Do(ctx context.Context, c provision.Call) provision.Answer {
 	if c.Op == provision.Derive {
 		return b.derive(e)
 	}
-	ctx, cancel := context.WithTimeout(ctx, b.options.CallTimeout)
-	defer cancel()
 	if c.Op == provision.Delete || c.Op == provision.DeleteByName {
-		if err := b.kind.beforeDelete(ctx, e); err != nil {
+		if err := b.beforeDelete(ctx, e); err != nil {
 			e.answer, e.down = err.Error(), false
 			return provision.Answer{Code: provision.NotSent}
 		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, b.options.CallTimeout)
+	defer cancel()
 	begun := time.Now()
 	id, err := b.call(ctx, e, c)
 	a := provision.Answer{Code: code(err), ID: id}
@@ -75,11 +75,18 @@ func (b backend) Do(ctx context.Context, c provision.Call) provision.Answer {
 	e.down = a.Code == provision.NotSent && wire.Code(err) != codes.OutOfRange && wire.Code(err) != codes.InvalidArgument
 	if err != nil {
 		e.answer = err.Error()
-		b.log.Info("driver call failed", "op", opName(c.Op), "name", c.Name, "id", c.ID, "code", a.Code.String(), "answer", e.answer)
+		b.log.Info("driver call failed", "op", opName(c.Op), "name", c.Name, "id", c.ID, "code", a.Code.String(), "answer", cut(e.answer, maxAnswer))
 	} else if c.Op == provision.Delete && c.ID != e.memo.Rec.ID {
 		b.metrics.stray(b.kind.intents())
 	}
 	return a
+}
+
+// beforeDelete has a deadline of its own: a slow API server takes no time from the driver's call.
+func (b backend) beforeDelete(ctx context.Context, e *entry) error {
+	ctx, cancel := context.WithTimeout(ctx, b.options.CallTimeout)
+	defer cancel()
+	return b.kind.beforeDelete(ctx, e)
 }
 
 // call makes the call. The id that it answers is good whatever the error.
