@@ -13,12 +13,12 @@ import (
 const blocklistTime = "2006-01-02T15:04:05.999999-0700"
 
 // parseBlocklist reads the first of what are two lists, one after the other, where the cluster knows ranges too.
-func parseBlocklist(text []byte) ([]Entry, error) {
+func parseBlocklist(text []byte) ([]BlocklistEntry, error) {
 	var listed []struct{ Addr, Until string }
 	if err := json.NewDecoder(bytes.NewReader(text)).Decode(&listed); err != nil {
 		return nil, fmt.Errorf("read the blocklist: %w", err)
 	}
-	entries := []Entry{}
+	entries := []BlocklistEntry{}
 	for _, l := range listed {
 		instance, err := ParseInstance(l.Addr)
 		if err != nil {
@@ -28,7 +28,7 @@ func parseBlocklist(text []byte) ([]Entry, error) {
 		if err != nil {
 			return nil, fmt.Errorf("blocklist entry %s: time %q: %w", l.Addr, l.Until, err)
 		}
-		entries = append(entries, Entry{instance, until})
+		entries = append(entries, BlocklistEntry{instance, until})
 	}
 	return entries, nil
 }

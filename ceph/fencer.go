@@ -29,32 +29,32 @@ func (s seconds) MarshalJSON() ([]byte, error) {
 	return fmt.Appendf(nil, "%.1f", time.Duration(s).Seconds()), nil
 }
 
-// Entry is one entry of the cluster's blocklist.
-type Entry struct {
+// BlocklistEntry is one entry of the cluster's blocklist.
+type BlocklistEntry struct {
 	Instance exclusive.Instance
 	Until    time.Time
 }
 
 // Blocklist is what the cluster's blocklist had at one moment.
 type Blocklist struct {
-	Entries []Entry   // for single clients; those of ranges are no business of ours
-	Now     time.Time // no later than it was for the cluster
+	Entries []BlocklistEntry // for single clients; those of ranges are no business of ours
+	Now     time.Time        // no later than it was for the cluster
 }
 
 // Fence gives the entry of a client if it stands for years, as one that we have set, and not for an hour, as Ceph's own.
-func (b Blocklist) Fence(i exclusive.Instance) (Entry, bool) {
+func (b Blocklist) Fence(i exclusive.Instance) (BlocklistEntry, bool) {
 	for _, e := range b.Standing() {
 		if e.Instance == i {
 			return e, true
 		}
 	}
-	return Entry{}, false
+	return BlocklistEntry{}, false
 }
 
 // Standing gives the entries that stand for years. Their number is worth a metric: each is a fence that waits for its
 // proof.
-func (b Blocklist) Standing() []Entry {
-	all := []Entry{}
+func (b Blocklist) Standing() []BlocklistEntry {
+	all := []BlocklistEntry{}
 	for _, e := range b.Entries {
 		if e.Until.Sub(b.Now) > lasting {
 			all = append(all, e)
