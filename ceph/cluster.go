@@ -93,6 +93,11 @@ func (c *Cluster) Instance(ctx context.Context) (exclusive.Instance, error) {
 	return cn.instance, nil
 }
 
+// FSID is the cluster's own id.
+func (c *Cluster) FSID(ctx context.Context) (string, error) {
+	return call(ctx, c, "ask for the cluster's id", (*rados.Conn).GetFSID)
+}
+
 // call runs f with the connection, and gives up on it at the deadline. Then f may still be running: all that it hands
 // out is its result.
 func call[T any](ctx context.Context, c *Cluster, what string, f func(*rados.Conn) (T, error)) (T, error) {

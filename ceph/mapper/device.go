@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -132,17 +131,10 @@ func (d *Device) Expose(ctx context.Context, m exclusive.Mapping) error {
 
 // bind puts the device itself at the target.
 func (d *Device) bind(ctx context.Context, m exclusive.Mapping) error {
-	if err := os.MkdirAll(filepath.Dir(d.Target.Path), 0o750); err != nil {
+	if err := d.point(d.Target.Path); err != nil {
 		return fmt.Errorf("expose %s: %w", m.Device, err)
 	}
-	f, err := os.OpenFile(d.Target.Path, os.O_CREATE|os.O_RDONLY, 0o640)
-	if err != nil {
-		return fmt.Errorf("expose %s: %w", m.Device, err)
-	}
-	if err := f.Close(); err != nil {
-		return fmt.Errorf("expose %s: %w", m.Device, err)
-	}
-	_, err = run(ctx, DefaultTimeout, "mount", "--bind", m.Device, d.Target.Path)
+	_, err := run(ctx, DefaultTimeout, "mount", "--bind", m.Device, d.Target.Path)
 	return err
 }
 

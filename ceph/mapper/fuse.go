@@ -30,6 +30,14 @@ type served struct {
 	dir               string
 }
 
+func mappings(all []served) []exclusive.Mapping {
+	found := []exclusive.Mapping{}
+	for _, s := range all {
+		found = append(found, s.Mapping)
+	}
+	return found
+}
+
 func (s served) point() string { return filepath.Join(s.dir, pointName) }
 
 func (f *Fuse) all() ([]served, error) {
@@ -78,6 +86,12 @@ func (f *Fuse) List(_ context.Context, volume string) ([]exclusive.Mapping, erro
 	return found, nil
 }
 
+// All implements [Mapper].
+func (f *Fuse) All(context.Context) ([]exclusive.Mapping, error) {
+	all, err := f.all()
+	return mappings(all), err
+}
+
 // find gives the server that has this client.
 func (f *Fuse) find(m exclusive.Mapping) (served, bool, error) {
 	all, err := f.all()
@@ -99,7 +113,7 @@ func (f *Fuse) Map(ctx context.Context, volume string) (m exclusive.Mapping, err
 	}
 	point := filepath.Join(server.dir, pointName)
 	m = exclusive.Mapping{Device: point, Volume: volume, Instance: server.Instance}
-	device, err := attach(ctx, filepath.Join(point, FuseFile))
+	device, err := attach(ctx, filepath.Join(point, FuseFile), f.ReadOnly)
 	server.release(err == nil)
 	if err != nil {
 		return exclusive.Mapping{}, errors.Join(err, f.Unmap(context.WithoutCancel(ctx), m))

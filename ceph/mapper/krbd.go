@@ -91,6 +91,43 @@ func (k *Krbd) List(_ context.Context, volume string) ([]exclusive.Mapping, erro
 	return found, nil
 }
 
+// All implements [Mapper], for the devices of this cluster.
+func (k *Krbd) All(context.Context) ([]exclusive.Mapping, error) {
+	ids, err := k.ids()
+	if err != nil {
+		return nil, err
+	}
+	found := []exclusive.Mapping{}
+	for _, id := range ids {
+		i, err := k.image(id)
+		if err != nil {
+			return nil, err
+		}
+		ours, err := k.has(id, i)
+		if err != nil {
+			return nil, err
+		}
+		instance, err := k.client(id)
+		if err != nil {
+			return nil, err
+		}
+		if ours && instance != "" {
+			found = append(found, exclusive.Mapping{Device: k.device(id), Volume: i.String(), Instance: instance})
+		}
+	}
+	return found, nil
+}
+
+// image reads of which image a device is.
+func (k *Krbd) image(id string) (i ceph.Image, err error) {
+	for name, into := range map[string]*string{"pool": &i.Pool, "pool_ns": &i.Namespace, "name": &i.Name, "image_id": &i.ID} {
+		if *into, err = k.attr(id, name); err != nil {
+			return i, err
+		}
+	}
+	return i, nil
+}
+
 func (k *Krbd) ids() ([]string, error) {
 	entries, err := os.ReadDir(k.bus("devices"))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -32,8 +32,12 @@ func loops() (map[string]string, error) {
 }
 
 // attach makes a loop device of a file.
-func attach(ctx context.Context, file string) (string, error) {
-	out, err := run(ctx, DefaultTimeout, "losetup", "--find", "--show", file)
+func attach(ctx context.Context, file string, readOnly bool) (string, error) {
+	args := []string{"--find", "--show", file}
+	if readOnly {
+		args = append([]string{"--read-only"}, args...)
+	}
+	out, err := run(ctx, DefaultTimeout, "losetup", args...)
 	return strings.TrimSpace(out), err
 }
 

@@ -10,6 +10,8 @@ import (
 type Mapper interface {
 	// List gives the devices of a volume on this node, half-made ones too.
 	List(ctx context.Context, volume string) ([]exclusive.Mapping, error)
+	// All gives the devices of all volumes on this node, half-made ones too.
+	All(ctx context.Context) ([]exclusive.Mapping, error)
 	// Map makes a device by a client of its own.
 	Map(ctx context.Context, volume string) (exclusive.Mapping, error)
 	// Unmap removes exactly this device. One that is gone, or whose number another has now, is no error.

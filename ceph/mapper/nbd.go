@@ -91,6 +91,12 @@ func (n *NBD) List(_ context.Context, volume string) ([]exclusive.Mapping, error
 	return found, nil
 }
 
+// All implements [Mapper].
+func (n *NBD) All(context.Context) ([]exclusive.Mapping, error) {
+	all, err := n.all()
+	return mappings(all), err
+}
+
 func (n *NBD) find(m exclusive.Mapping) (served, bool, error) {
 	all, err := n.all()
 	for _, s := range all {

@@ -42,6 +42,8 @@ type Order struct {
 	Config OrderConfig
 	Volume string
 	Dir    string // the server's own folder
+
+	ReadOnly bool
 }
 
 // OrderConfig is [ceph.Config] with its key in the clear; it goes through a pipe only.
@@ -93,6 +95,8 @@ type Servers struct {
 	Config func() (ceph.Config, error)
 	// Timeout of each step; 0 is DefaultTimeout.
 	Timeout time.Duration
+	// ReadOnly makes devices that take no writes; the image is not watched and its lock is not taken.
+	ReadOnly bool
 }
 
 func (s *Servers) within() time.Duration {
@@ -131,7 +135,7 @@ func (s *Servers) start(ctx context.Context, front, volume string) (_ *started, 
 		return nil, err
 	}
 	order := Order{
-		Front: front, Volume: volume, Dir: filepath.Join(root, rand.Text()[:folderChars]),
+		Front: front, Volume: volume, ReadOnly: s.ReadOnly, Dir: filepath.Join(root, rand.Text()[:folderChars]),
 		Config: OrderConfig{config.ID, config.Monitors, config.User, string(config.Key), config.Timeout, config.Settings},
 	}
 	if err := os.MkdirAll(order.Point(), 0o700); err != nil {

@@ -25,6 +25,7 @@ const (
 	setFlags      = 0xab0a
 
 	hasFlags  = 1 << 0
+	readsOnly = 1 << 1
 	sendFlush = 1 << 2
 	sendTrim  = 1 << 5
 
@@ -39,7 +40,7 @@ type connected struct {
 }
 
 // connect takes a free device. The kernel lets one of those who want it have it.
-func connect(dev string, d *disk) (*connected, error) {
+func connect(dev string, d *disk, readOnly bool) (*connected, error) {
 	size, errno := d.size()
 	if errno != 0 {
 		return nil, errno
@@ -53,8 +54,12 @@ func connect(dev string, d *disk) (*connected, error) {
 		_, err := fmt.Sscanf(filepath.Base(p), "nbd%d", &n)
 		return err != nil || fmt.Sprintf("nbd%d", n) != filepath.Base(p)
 	})
+	flags := hasFlags | sendFlush | sendTrim
+	if readOnly {
+		flags |= readsOnly
+	}
 	for _, path := range all {
-		c, err := take(path, size, d)
+		c, err := take(path, size, d, flags)
 		if !errors.Is(err, unix.EBUSY) {
 			return c, err
 		}
@@ -62,7 +67,7 @@ func connect(dev string, d *disk) (*connected, error) {
 	return nil, fmt.Errorf("no free device among %d in %s: load the module nbd with a larger nbds_max", len(all), dev)
 }
 
-func take(path string, size uint64, d *disk) (_ *connected, err error) {
+func take(path string, size uint64, d *disk, flags int) (_ *connected, err error) {
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
@@ -83,7 +88,7 @@ func take(path string, size uint64, d *disk) (_ *connected, err error) {
 		return nil, err
 	}
 	for _, o := range [][2]int{
-		{setBlockSize, sector}, {setSizeBlocks, int(size / sector)}, {setTimeout, 0}, {setFlags, hasFlags | sendFlush | sendTrim},
+		{setBlockSize, sector}, {setSizeBlocks, int(size / sector)}, {setTimeout, 0}, {setFlags, flags},
 	} {
 		if err := order(file, o[0], o[1]); err != nil {
 			return nil, errors.Join(err, order(file, clearSocket, 0))

@@ -104,7 +104,11 @@ func start(o mapper.Order) (_ *server, err error) {
 		return s, fmt.Errorf("open pool %q: %w", i.Pool, err)
 	}
 	s.io.SetNamespace(i.Namespace)
-	if s.image, err = rbd.OpenImageById(s.io, i.ID, rbd.NoSnapshot); err != nil {
+	open := rbd.OpenImageById
+	if o.ReadOnly {
+		open = rbd.OpenImageByIdReadOnly
+	}
+	if s.image, err = open(s.io, i.ID, rbd.NoSnapshot); err != nil {
 		return s, fmt.Errorf("open image %s: %w", i.Spec(), err)
 	}
 	if err = o.NoteClient(s.instance); err != nil {
@@ -118,7 +122,7 @@ func start(o mapper.Order) (_ *server, err error) {
 	case mapper.ServeFuse:
 		s.front, err = mount(o.Point(), o.Source(s.instance), disk)
 	case mapper.ServeNBD:
-		s.front, err = connect("/dev", disk)
+		s.front, err = connect("/dev", disk, o.ReadOnly)
 	default:
 		err = fmt.Errorf("no front %q", o.Front)
 	}
