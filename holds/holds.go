@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/custody-storage/custody/csi/rbd"
 )
 
 // ErrNoCeph says that this program was built without Ceph.
@@ -157,13 +159,16 @@ func (r Row) Spec() string {
 	return at + r.Image
 }
 
-// named tells whether a person may mean this image: by its name, [CLUSTER:]POOL/[NAMESPACE/]NAME, or its id.
+// named tells whether a person may mean this image: by its name, [CLUSTER:]POOL/[NAMESPACE/]NAME, its id, or the volume
+// handle or the name of its PersistentVolume.
 func (r Row) named(name string) bool {
 	switch name {
 	case r.Image, r.ImageID, r.Spec(), r.Spec()[len(r.Cluster)+1:], r.volume:
 		return true
+	case rbd.ID{Cluster: r.Cluster, Pool: r.Pool, Namespace: r.Namespace, Image: r.Image}.String():
+		return true
 	}
-	return false
+	return r.Image == rbd.VolumeImage(name)
 }
 
 func (f Filter) takes(r Row) bool {

@@ -31,7 +31,7 @@ func WriteTable(out io.Writer, rows []Row, now time.Time, wide bool) error {
 		}
 		cells := []string{r.Name, r.Driver, r.Kind, r.Phase, state, doubt, r.For, duration.HumanDuration(now.Sub(r.Created))}
 		if wide {
-			cells = append(cells, r.Origin, printable(r.ID), printable(strings.Join(r.Strays, ",")), r.Owner)
+			cells = append(cells, r.Origin, Printable(r.ID), Printable(strings.Join(r.Strays, ",")), r.Owner)
 		}
 		for i := range cells {
 			if cells[i] == "" {
@@ -46,21 +46,21 @@ func WriteTable(out io.Writer, rows []Row, now time.Time, wide bool) error {
 // WriteText writes an explanation for a person.
 func (e Explanation) WriteText(out io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n%s.\n\nWhat happened\n", e.Name, printable(e.What))
+	fmt.Fprintf(&b, "%s\n%s.\n\nWhat happened\n", e.Name, Printable(e.What))
 	for _, line := range e.Happened {
-		fmt.Fprintf(&b, "  - %s\n", printable(line))
+		fmt.Fprintf(&b, "  - %s\n", Printable(line))
 	}
 	fmt.Fprintf(&b, "\nWhat is waited for\n  ")
 	if e.Reason != "" {
 		fmt.Fprintf(&b, "%s: ", e.Reason)
 	}
-	fmt.Fprintf(&b, "%s\n", printable(e.Waits))
+	fmt.Fprintf(&b, "%s\n", Printable(e.Waits))
 	if e.Owner.Error != "" {
-		fmt.Fprintf(&b, "  %s says: %s\n", e.Owner.Text, printable(e.Owner.Error))
+		fmt.Fprintf(&b, "  %s says: %s\n", e.Owner.Text, Printable(e.Owner.Error))
 	}
 	fmt.Fprintf(&b, "\nWhat to do\n")
 	for _, line := range e.Next {
-		fmt.Fprintf(&b, "  - %s\n", printable(line))
+		fmt.Fprintf(&b, "  - %s\n", Printable(line))
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
@@ -77,9 +77,9 @@ func WriteJSON(out io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// printable keeps control characters, which an id from a driver or a tenant's text may
+// Printable keeps control characters, which an id from a driver or a tenant's text may
 // hold, away from terminals.
-func printable(s string) string {
+func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
 			return '?'

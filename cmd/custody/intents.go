@@ -191,7 +191,7 @@ func newIntentsResolveCommand(c *cluster) *cobra.Command {
 				fmt.Fprintln(errOut, "Note:", w+".")
 			}
 			if !yes {
-				if err := confirm(cmd.Context(), os.Stdin, errOut, plan); err != nil {
+				if err := confirm(cmd.Context(), cmd.InOrStdin(), errOut, string(plan.Word)); err != nil {
 					return err
 				}
 			}
@@ -224,11 +224,16 @@ func newIntentsResolveCommand(c *cluster) *cobra.Command {
 
 // confirm asks on a terminal. Where there is none it refuses, so that no script decides by
 // accident.
-func confirm(ctx context.Context, in *os.File, out io.Writer, plan *intents.Plan) error {
-	if stat, err := in.Stat(); err != nil || stat.Mode()&os.ModeCharDevice == 0 {
+func confirm(ctx context.Context, in io.Reader, out io.Writer, word string) error {
+	terminal := false
+	if file, ok := in.(*os.File); ok {
+		stat, err := file.Stat()
+		terminal = err == nil && stat.Mode()&os.ModeCharDevice != 0
+	}
+	if !terminal {
 		return errors.New("nothing was decided: there is no terminal to ask on; give --yes if you mean it")
 	}
-	fmt.Fprintf(out, "Type the word %s to go on: ", strings.ToLower(string(plan.Word)))
+	fmt.Fprintf(out, "Type the word %s to go on: ", strings.ToLower(word))
 	typed := make(chan string, 1)
 	go func() {
 		line, _ := bufio.NewReader(in).ReadString('\n') // nothing typed is a no
@@ -237,7 +242,7 @@ func confirm(ctx context.Context, in *os.File, out io.Writer, plan *intents.Plan
 	select {
 	case <-ctx.Done():
 	case line := <-typed:
-		if strings.EqualFold(line, string(plan.Word)) {
+		if strings.EqualFold(line, word) {
 			return nil
 		}
 	}

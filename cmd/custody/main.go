@@ -30,7 +30,7 @@ func newRootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newCOSICommand(), newIntentsCommand(), newExploreCommand())
+	root.AddCommand(newCOSICommand(), newIntentsCommand(), newHoldsCommand(), newFenceCommand(), newUnfenceCommand(), newExploreCommand())
 	return root
 }
 
