@@ -44,8 +44,8 @@ func (c *Cluster) Get(t testing.TB) *embedded.Ceph {
 	return c.ceph
 }
 
-// Run runs the package's tests, stops the cluster and gives the exit code.
-func (c *Cluster) Run(m *testing.M) int {
+// Run runs the package's tests, a *testing.M or what wraps one, stops the cluster and gives the exit code.
+func (c *Cluster) Run(m interface{ Run() int }) int {
 	code := m.Run()
 	if c.ceph == nil {
 		return code
