@@ -16,6 +16,7 @@ import (
 	"github.com/ceph/go-ceph/rbd"
 
 	"github.com/custody-storage/custody/ceph"
+	"github.com/custody-storage/custody/ceph/mapper"
 	"github.com/custody-storage/custody/embedded"
 	"github.com/custody-storage/custody/exclusive"
 )
@@ -76,6 +77,12 @@ func NewFleet(ctx context.Context, c *embedded.Ceph, n *Network) (_ *Fleet, err 
 
 // Cluster is a client of the fleet's own, to look with.
 func (f *Fleet) Cluster() *ceph.Cluster { return f.cluster }
+
+// orderConfig is how the processes of machines connect. It has a key.
+func (f *Fleet) orderConfig() (mapper.OrderConfig, error) {
+	c, err := f.cluster.Config()
+	return mapper.OrderConfig{ID: c.ID, Monitors: c.Monitors, User: c.User, Key: string(c.Key), Timeout: c.Timeout, Settings: c.Settings}, err
+}
 
 // Log gives what machines and image servers have said.
 func (f *Fleet) Log() string {

@@ -40,12 +40,21 @@ type Machine struct {
 
 // Start starts the machine's process, which must not run, and returns when it is connected.
 func (m *Machine) Start(ctx context.Context) error {
-	config, err := m.fleet.cluster.Config()
+	config, err := m.fleet.orderConfig()
 	if err != nil {
 		return err
 	}
+	if err := m.launch(roleNode); err != nil {
+		return err
+	}
+	_, err = m.ask(ctx, order{Config: config, Who: m.Who, Dir: m.dir, Self: m.fleet.self})
+	return err
+}
+
+// launch starts a process in the machine's network, and makes it the one that is asked.
+func (m *Machine) launch(role string) (err error) {
 	m.cmd = m.space.command(m.fleet.self)
-	m.cmd.Env, m.cmd.Stderr = append(os.Environ(), envRole+"="+roleNode), m.fleet.log
+	m.cmd.Env, m.cmd.Stderr = append(os.Environ(), envRole+"="+role), m.fleet.log
 	if m.stdin, err = m.cmd.StdinPipe(); err != nil {
 		return err
 	}
@@ -55,14 +64,9 @@ func (m *Machine) Start(ctx context.Context) error {
 	}
 	m.out = bufio.NewReader(out)
 	if err := m.cmd.Start(); err != nil {
-		return fmt.Errorf("start machine %s: %w", m.Who.Node, err)
+		return fmt.Errorf("start a process of machine %s: %w", m.Who.Node, err)
 	}
-	o := order{
-		Config: mapper.OrderConfig{ID: config.ID, Monitors: config.Monitors, User: config.User, Key: string(config.Key), Timeout: config.Timeout, Settings: config.Settings},
-		Who:    m.Who, Dir: m.dir, Self: m.fleet.self,
-	}
-	_, err = m.ask(ctx, o)
-	return err
+	return nil
 }
 
 // Do has the machine do a task. The error is [ErrDied] if its process died.

@@ -25,6 +25,7 @@ const (
 	roleServe = "serve"
 	roleNode  = "node"
 	roleWrite = "write"
+	roleOpen  = "open"
 )
 
 // RunIfAsked runs the process that this one is to be, and exits; or returns, if it is the test or the bench.
@@ -41,6 +42,8 @@ func RunIfAsked() {
 		err = runNode(os.Stdin, os.Stdout)
 	case roleWrite:
 		err = runWriter(os.Args[1:], os.Stdout)
+	case roleOpen:
+		err = runOpen(os.Stdin, os.Stdout)
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", role, err)
