@@ -132,7 +132,7 @@ func (r *Reporter) create(ctx context.Context, e Event, namespace string, on cor
 		note = note[:maxNote]
 	}
 	_, err := r.API.EventsV1().Events(namespace).Create(ctx, &eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: on.Name + ".", Namespace: namespace}, EventTime: metav1.NowMicro(),
+		ObjectMeta: metav1.ObjectMeta{GenerateName: on.Name + "-", Namespace: namespace}, EventTime: metav1.NowMicro(),
 		ReportingController: r.Component, ReportingInstance: r.Node, Action: e.Action, Reason: e.Reason, Note: note,
 		Type: core.EventTypeWarning, Regarding: on,
 	}, metav1.CreateOptions{})
