@@ -15,7 +15,10 @@ import (
 // ErrNoCeph says that there is no Ceph on this machine and that it can't be installed from here.
 var ErrNoCeph = errors.New("no Ceph here")
 
-const cephInstallWithin = 15 * time.Minute
+// ErrNoPackages says that packages can't be installed from here.
+var ErrNoPackages = errors.New("packages can't be installed here")
+
+const installWithin = 15 * time.Minute
 
 // cephPackages are Debian's. Nothing of them starts by itself. The two -dev ones are needed to build with the tag ceph.
 var cephPackages = []string{
@@ -50,29 +53,42 @@ func InstallCeph(ctx context.Context, progress io.Writer) error {
 	if len(lacking) == 0 {
 		return nil
 	}
-	how := "apt-get install --no-install-recommends " + strings.Join(cephPackages, " ")
+	err := InstallPackages(ctx, progress, "Ceph", cephPackages)
+	if errors.Is(err, ErrNoPackages) {
+		return fmt.Errorf("%w (%s): %w", ErrNoCeph, strings.Join(lacking, ", "), err)
+	}
+	if err != nil {
+		return err
+	}
+	if _, lacking = findCeph(); len(lacking) > 0 {
+		return fmt.Errorf("%w: %s installed, but %s still lack", ErrNoCeph, strings.Join(cephPackages, ", "), strings.Join(lacking, ", "))
+	}
+	return nil
+}
+
+// InstallPackages installs Debian's packages, shown on progress, and waits for others who install. Where it can't, since
+// this is another system or another user, the error is [ErrNoPackages] and says what to run.
+func InstallPackages(ctx context.Context, progress io.Writer, what string, packages []string) error {
+	how := "apt-get install --no-install-recommends " + strings.Join(packages, " ")
 	apt, err := exec.LookPath("apt-get")
 	if err != nil || os.Getuid() != 0 {
-		return fmt.Errorf("%w (%s): as root on Debian 12 or later, run %s", ErrNoCeph, strings.Join(lacking, ", "), how)
+		return fmt.Errorf("%w: as root on Debian 12 or later, run %s", ErrNoPackages, how)
 	}
-	ctx, cancel := context.WithTimeout(ctx, cephInstallWithin)
+	ctx, cancel := context.WithTimeout(ctx, installWithin)
 	defer cancel()
-	fmt.Fprintf(progress, "installing Ceph for the tests, once, about a minute: %s\n", how)
+	fmt.Fprintf(progress, "installing %s for the tests, once, about a minute: %s\n", what, how)
 	begin := time.Now()
 	// Another test's process may be at it: apt's own lock makes this one wait.
 	wait := "DPkg::Lock::Timeout=600"
 	for _, args := range [][]string{
 		{"-o", wait, "update"},
-		append([]string{"-o", wait, "install", "-y", "--no-install-recommends"}, cephPackages...),
+		append([]string{"-o", wait, "install", "-y", "--no-install-recommends"}, packages...),
 	} {
 		if err := runShown(ctx, progress, begin, apt, args...); err != nil {
-			return fmt.Errorf("install Ceph: %w; by hand: %s", err, how)
+			return fmt.Errorf("install %s: %w; by hand: %s", what, err, how)
 		}
 	}
-	if _, lacking = findCeph(); len(lacking) > 0 {
-		return fmt.Errorf("%w: %s installed, but %s still lack", ErrNoCeph, strings.Join(cephPackages, ", "), strings.Join(lacking, ", "))
-	}
-	fmt.Fprintf(progress, "Ceph is installed, after %s\n", time.Since(begin).Round(time.Second))
+	fmt.Fprintf(progress, "%s is installed, after %s\n", what, time.Since(begin).Round(time.Second))
 	return nil
 }
 
