@@ -16,7 +16,7 @@ SOAK  ?= 30m
 # Without cgo everywhere but under -race, which needs it: what one target has compiled the others find compiled.
 export CGO_ENABLED = 0
 
-.PHONY: help run up test test-ceph check lint soak bench bench-takeover build generate verify-generated clean bin/lab
+.PHONY: help run up test test-ceph test-krbd check lint soak bench bench-takeover build generate verify-generated clean bin/lab
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,11 @@ ceph:
 
 test-ceph: ceph ## only the tests of the Ceph parts, on one-node clusters that they start
 	CGO_ENABLED=1 $(GO) test -race -p $(P) -timeout 30m -tags "$(CEPH_TAGS)" $(ARGS) ./ceph/...
+
+test-krbd: ## tests of the mapper by a real kernel, in QEMU guests against a cluster that they start
+	$(GO) run ./hack/ceph
+	$(GO) run ./hack/krbd
+	CGO_ENABLED=1 $(GO) test -race -timeout 15m -tags $(CEPH_TAGS) ./test/krbd/...
 
 check: ## the quick inner loop: vet, lint, unit tests
 	$(GO) vet ./...

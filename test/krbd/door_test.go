@@ -14,6 +14,7 @@ import (
 
 // remote is the door to the kernel of a guest. It implements [exclusive.Device].
 type remote struct {
+	t      *testing.T
 	m      *machine
 	volume string
 	target mapper.Target
@@ -26,7 +27,9 @@ func (r remote) do(ctx context.Context, o node.Order) (m exclusive.Mapping, err 
 	ctx, cancel := context.WithTimeout(ctx, doorWithin)
 	defer cancel()
 	o.Spec, o.Volume, o.Target = r.m.spec, r.volume, r.target
-	err = r.m.Call(ctx, "Node.Device", o, &m)
+	if err = r.m.Call(ctx, "Node.Device", o, &m); err != nil {
+		r.t.Logf("%s on %s: %v", o.Verb, r.m.who.Node, err) // the protocol gives its reason word only
+	}
 	return m, err
 }
 
@@ -77,8 +80,8 @@ func (r remote) grow(ctx context.Context, m exclusive.Mapping) error {
 }
 
 // device is a volume on a machine.
-func (m *machine) device(volume string, target mapper.Target) remote {
-	return remote{m, volume, target}
+func (m *machine) device(t *testing.T, volume string, target mapper.Target) remote {
+	return remote{t, m, volume, target}
 }
 
 func (m *machine) list(t *testing.T, volume string) (all []exclusive.Mapping) {
@@ -92,7 +95,7 @@ func (m *machine) list(t *testing.T, volume string) (all []exclusive.Mapping) {
 // mapped maps a volume without the protocol, until the test ends.
 func (m *machine) mapped(t *testing.T, volume string) exclusive.Mapping {
 	t.Helper()
-	d := m.device(volume, mapper.Target{})
+	d := m.device(t, volume, mapper.Target{})
 	got, err := d.Map(t.Context(), volume)
 	must(t, err)
 	t.Cleanup(func() {

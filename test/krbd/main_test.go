@@ -159,7 +159,7 @@ func newMachine(t *testing.T, g *guest.Guest, name string) *machine {
 func (m *machine) image(t *testing.T, features string) ceph.Image {
 	t.Helper()
 	name := fmt.Sprintf("image%d", names.Add(1))
-	rbd(t, "create", embedded.CephPool+"/"+name, "--size", "64M", "--image-feature", features)
+	tool(t, "create", embedded.CephPool+"/"+name, "--size", "64M", "--image-feature", features)
 	i, err := m.cluster.Registry().Image(t.Context(), embedded.CephPool, "", name)
 	must(t, err)
 	_, err = m.cluster.Registry().Swap(t.Context(), exclusive.Hold{Volume: i.String(), State: exclusive.Free})
@@ -172,7 +172,7 @@ const (
 	plain  = "layering"
 )
 
-func rbd(t *testing.T, args ...string) string {
+func tool(t *testing.T, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -186,7 +186,7 @@ func rbd(t *testing.T, args ...string) string {
 // sh runs a line of shell in the guest.
 func (m *machine) sh(t *testing.T, line string) (string, error) {
 	t.Helper()
-	return m.Run(t.Context(), 30*time.Second, "/bin/busybox", "sh", "-c", line)
+	return m.Run(context.Background(), 30*time.Second, "/bin/busybox", "sh", "-c", line)
 }
 
 func must(t *testing.T, err error) {
