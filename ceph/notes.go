@@ -40,3 +40,18 @@ func (v *Volumes) Forget(ctx context.Context, pool, namespace, name string) erro
 	})
 	return err
 }
+
+// Begun gives the id of the image for which a name is taken, "" for none. RBD takes the name before it lists the image.
+func (v *Volumes) Begun(ctx context.Context, pool, namespace, name string) (string, error) {
+	return inPool(ctx, v.cluster, "look who has the name "+name, pool, namespace, func(io *rados.IOContext) (string, error) {
+		text := make([]byte, 256)
+		n, err := io.Read("rbd_id."+name, text, 0)
+		if errno(err) == syscall.ENOENT || err == nil && n == 0 {
+			return "", nil
+		}
+		if err != nil {
+			return "", err
+		}
+		return counted(text[:n])
+	})
+}

@@ -26,11 +26,13 @@ func failedPrecondition(format string, args ...any) error {
 
 func aborted(format string, args ...any) error { return status.Errorf(codes.Aborted, format, args...) }
 
-// table gives the code of an error that is told by what it wraps. The first that fits counts.
-var table = []struct {
+type row struct {
 	is   error
 	code codes.Code
-}{
+}
+
+// table gives the code of an error that is told by what it wraps. The first that fits counts.
+var table = []row{
 	{exclusive.ErrStale, codes.Aborted},
 	{exclusive.ErrForeign, codes.FailedPrecondition},
 	{context.DeadlineExceeded, codes.Unavailable}, // not DEADLINE_EXCEEDED: that is the caller's own clock
