@@ -42,6 +42,7 @@ func runOpen(in io.Reader, out io.Writer) error {
 	}
 	config := order{Config: o.Config}.config()
 	var client *rados.Conn
+	images := []*rbd.Image{}
 	for n, volume := range o.Volumes {
 		if n == 0 || o.Each {
 			var err error
@@ -49,33 +50,38 @@ func runOpen(in io.Reader, out io.Writer) error {
 				return err
 			}
 		}
-		if err := openAndWrite(client, volume); err != nil {
+		image, err := openAndWrite(client, volume)
+		if err != nil {
 			return err
 		}
+		images = append(images, image)
 	}
 	if _, err := fmt.Fprintln(out, "{}"); err != nil {
 		return err
 	}
 	_, _ = io.Copy(io.Discard, lines) // until whoever started it has measured
-	return nil
+	var errs []error
+	for _, image := range images { // or the next client would wait for the watch to lapse
+		errs = append(errs, image.Close())
+	}
+	return errors.Join(errs...)
 }
 
-// openAndWrite leaves the image open.
-func openAndWrite(client *rados.Conn, volume string) error {
+func openAndWrite(client *rados.Conn, volume string) (*rbd.Image, error) {
 	i, err := ceph.ParseImage(volume)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	pool, err := client.OpenIOContext(i.Pool)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	image, err := rbd.OpenImageById(pool, i.ID, rbd.NoSnapshot)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	_, err = image.WriteAt(make([]byte, blockSize), 0)
-	return err
+	return image, err
 }
 
 // Opened measures images that are open in one process of the machine, over one client or one each. Nothing else of the
