@@ -166,9 +166,27 @@ func pods(t *testing.T, objects []*unstructured.Unstructured) {
 	}
 }
 
+// cosiRights are those of controller and sidecars, and what they must not do.
+func cosiRights(t *testing.T, objects []*unstructured.Unstructured) {
+	asked := rights(t, objects)
+	if asked < 100 {
+		t.Errorf("only %d rights were asked for", asked)
+	}
+	for _, name := range []string{"keep-custody-s3", "keep-custody-other", "keep-custody-controller"} {
+		for _, a := range []authorization.ResourceAttributes{
+			{Verb: "list", Resource: "secrets"}, {Verb: "watch", Resource: "secrets"}, {Verb: "get", Resource: "pods"},
+			{Verb: "delete", Group: cosi.GroupVersion().Group, Resource: "bucketclaims"}, {Verb: "escalate", Group: rbacv1.GroupName, Resource: "clusterroles"},
+			{Verb: "resolve", Group: v1alpha1.GroupVersion().Group, Resource: "intents"},
+		} {
+			if err := may(t, rbacv1.Subject{Namespace: namespace, Name: name}, a, false); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
 // rights asks the API server whether each account may do each thing that its role is for.
-func rights(t *testing.T, objects []*unstructured.Unstructured) {
-	bound := 0
+func rights(t *testing.T, objects []*unstructured.Unstructured) (asked int) {
 	for _, o := range append(ofKind(objects, "ClusterRoleBinding"), ofKind(objects, "RoleBinding")...) {
 		binding := &rbacv1.RoleBinding{} // of the same form
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, binding); err != nil {
@@ -188,30 +206,18 @@ func rights(t *testing.T, objects []*unstructured.Unstructured) {
 		if binding.RoleRef.Kind == "Role" {
 			in = namespace
 		}
-		who := binding.Subjects[0]
 		for _, rule := range role.Rules {
 			for _, a := range attributes(rule, in) {
-				bound++
-				eventually(t, fmt.Sprintf("%s/%s may %s %s", who.Namespace, who.Name, a.Verb, a.Resource), func() error {
-					return may(t, who, a, true)
-				})
+				for _, who := range binding.Subjects {
+					asked++
+					eventually(t, fmt.Sprintf("%s/%s may %s %s", who.Namespace, who.Name, a.Verb, a.Resource), func() error {
+						return may(t, who, a, true)
+					})
+				}
 			}
 		}
 	}
-	if bound < 100 {
-		t.Errorf("only %d rights were asked for", bound)
-	}
-	for _, name := range []string{"keep-custody-s3", "keep-custody-other", "keep-custody-controller"} {
-		for _, a := range []authorization.ResourceAttributes{
-			{Verb: "list", Resource: "secrets"}, {Verb: "watch", Resource: "secrets"}, {Verb: "get", Resource: "pods"},
-			{Verb: "delete", Group: cosi.GroupVersion().Group, Resource: "bucketclaims"}, {Verb: "escalate", Group: rbacv1.GroupName, Resource: "clusterroles"},
-			{Verb: "resolve", Group: v1alpha1.GroupVersion().Group, Resource: "intents"},
-		} {
-			if err := may(t, rbacv1.Subject{Namespace: namespace, Name: name}, a, false); err != nil {
-				t.Error(err)
-			}
-		}
-	}
+	return asked
 }
 
 func attributes(rule rbacv1.PolicyRule, in string) (all []authorization.ResourceAttributes) {

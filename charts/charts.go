@@ -27,6 +27,7 @@ func Copies() map[string]string {
 		"cosi/controller/rbac/role.yaml":        "files/controller-role.yaml",
 		"cosi/sidecar/rbac/role.yaml":           "files/sidecar-role.yaml",
 		"intents/rbac/role.yaml":                "files/intents-role.yaml",
+		"csi/kube/rbac/role.yaml":               "files/rbd-role.yaml",
 		"cosi/controller/admission/policy.yaml": "files/admission.yaml",
 	}
 }
