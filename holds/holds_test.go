@@ -3,6 +3,7 @@
 package holds
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -95,6 +96,11 @@ func (w *world) image(name string, h exclusive.Hold) ceph.Image {
 	if _, err := w.ceph.Run(w.t.Context(), "rbd", "create", "--size", "8M", embedded.CephPool+"/"+name); err != nil {
 		w.t.Fatal(err)
 	}
+	w.t.Cleanup(func() { // another run of the tests makes it again
+		if _, err := w.ceph.Run(context.Background(), "rbd", "rm", "--no-progress", embedded.CephPool+"/"+name); err != nil {
+			w.t.Error(err)
+		}
+	})
 	i, err := w.cluster.Registry().Image(w.t.Context(), embedded.CephPool, "", name)
 	if err != nil {
 		w.t.Fatal(err)
@@ -114,6 +120,11 @@ func (w *world) beat(who exclusive.Who) *ceph.Heart {
 	if err := h.Beat(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}
+	w.t.Cleanup(func() {
+		if err := w.cluster.Forget(context.Background(), embedded.CephPool, "", who.Machine); err != nil {
+			w.t.Error(err)
+		}
+	})
 	return h
 }
 
