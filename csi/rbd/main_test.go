@@ -5,11 +5,14 @@ package rbd
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
+	"github.com/ceph/go-ceph/rados"
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -31,6 +34,7 @@ type bench struct {
 	t    *testing.T
 	ctx  context.Context
 	pool string
+	io   *rados.IOContext
 }
 
 func newBench(t *testing.T) *bench {
@@ -130,29 +134,57 @@ func (b *bench) erase(ids ...string) {
 	}
 }
 
-// left is the oracle: the pool's own list of what it has, beside what RBD keeps once for all images.
+// left is the oracle: the pool's own list of what it has, beside what RBD keeps once for all images. It has a client of
+// its own.
 func (b *bench) left() []string {
 	b.t.Helper()
-	out, err := server.Get(b.t).Run(b.ctx, "rados", "-p", b.pool, "ls", "--all")
+	if b.io == nil {
+		b.connect()
+	}
+	left := []string{}
+	list, err := b.io.Iter()
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	left := []string{}
-	for line := range strings.Lines(string(out)) {
-		name := strings.TrimSpace(line)
-		switch name {
-		case "rbd_directory", "rbd_info", "rbd_children", "rbd_trash", "rbd_mirroring", "rbd_task", "rbd_object_map", "":
+	defer list.Close()
+	for list.Next() {
+		switch name := list.Value(); name {
+		case "rbd_directory", "rbd_info", "rbd_children", "rbd_trash", "rbd_mirroring", "rbd_task":
 		default:
 			left = append(left, name)
 		}
 	}
+	if err := list.Err(); err != nil {
+		b.t.Fatal(err)
+	}
 	for _, object := range []string{"rbd_directory", "rbd_trash", "rbd_children"} {
-		keys, err := server.Get(b.t).Run(b.ctx, "rados", "-p", b.pool, "listomapkeys", object)
-		if err == nil && len(strings.Fields(string(keys))) > 0 {
-			left = append(left, object+": "+strings.Join(strings.Fields(string(keys)), " "))
+		keys, err := b.io.GetAllOmapValues(object, "", "", 100)
+		if err == nil && len(keys) > 0 {
+			left = append(left, fmt.Sprintf("%s: %q", object, slices.Collect(maps.Keys(keys))))
 		}
 	}
 	return left
+}
+
+func (b *bench) connect() {
+	b.t.Helper()
+	c, err := b.Clusters.Get("test", nil)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	config, err := c.Config()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	r, _, err := ceph.Dial(config, nil)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(r.Shutdown)
+	if b.io, err = r.OpenIOContext(b.pool); err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(b.io.Destroy)
 }
 
 func (b *bench) empty(after string) {
