@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -18,6 +17,10 @@ import (
 )
 
 const kindAccess = "BucketAccess"
+
+// handedOver is kept of an access from when it was first seen as the sidecar's. Its own age
+// says nothing: it may have waited for its claim for days.
+const handedOver = "handed over"
 
 // accesses reconciles BucketAccesses up to their hand-off to the sidecar.
 type accesses struct{ base }
@@ -75,20 +78,21 @@ func (r *accesses) step(ctx context.Context, access *api.BucketAccess) (notice, 
 	case access.Status.DriverName != "":
 		// Handed over. With the override annotation the KEP gives it back to the controller;
 		// what was handed over is final, so there is nothing to do but to keep off.
-		return r.unserved(access, access.CreationTimestamp), nil
+		return r.unserved(access, r.said.since(access.UID, handedOver)), nil
 	default:
 		return r.prepare(ctx, access)
 	}
 }
 
 // unserved says it, after a while, where nobody says anything of an access that the sidecar
-// has to serve or to revoke: there may be no sidecar that could.
-func (r *accesses) unserved(access *api.BucketAccess, since metav1.Time) notice {
+// has to serve or to revoke: there may be no sidecar that could. since is when its turn
+// began.
+func (r *accesses) unserved(access *api.BucketAccess, since time.Time) notice {
 	going := !access.DeletionTimestamp.IsZero()
 	if access.Status.Error != nil || !going && ptr.Deref(access.Status.ReadyToUse, false) {
 		return notice{}
 	}
-	if left := r.patience - time.Since(since.Time); left > 0 {
+	if left := r.patience - time.Since(since); left > 0 {
 		return pause(left)
 	}
 	return wait(ReasonNotServed, "driver %q has to serve this access and has not said why it does not; see that a sidecar of this driver is running",

@@ -38,7 +38,7 @@ func (r *accesses) end(ctx context.Context, access *api.BucketAccess) (notice, e
 		return notice{}, r.free(ctx, access)
 	case access.Status.DriverName != "":
 		r.refuseHints(access, there, intent)
-		return r.unserved(access, *access.DeletionTimestamp), nil
+		return r.unserved(access, access.DeletionTimestamp.Time), nil
 	default:
 		return r.handBack(ctx, access, intent)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // gate stands between a client and the API server: it counts requests, can lose the
@@ -19,8 +20,11 @@ type gate struct {
 	frozen map[string]chan struct{} // by resource; closed when its watches go on
 }
 
-// sent is one request.
-type sent struct{ method, path, body string }
+// sent is one request, and when it was sent.
+type sent struct {
+	method, path, body string
+	at                 time.Time
+}
 
 // about tells whether a request names something, in its path or body.
 func (s sent) about(name string) bool {
@@ -59,7 +63,7 @@ type through struct {
 }
 
 func (t *through) RoundTrip(r *http.Request) (*http.Response, error) {
-	s := sent{method: r.Method, path: r.URL.Path}
+	s := sent{method: r.Method, path: r.URL.Path, at: time.Now()}
 	if r.Body != nil {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {

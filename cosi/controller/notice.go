@@ -116,9 +116,26 @@ func (o *once) first(uid types.UID, reason string) bool {
 	if at, ok := o.said[s]; ok && time.Since(at) < sayAgain {
 		return false
 	}
+	o.keep(s)
+	return true
+}
+
+// since tells when this was asked first for an object and a reason. What is forgotten, or
+// was asked of an earlier process, begins anew.
+func (o *once) since(uid types.UID, reason string) time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	s := saying{uid, reason}
+	if at, ok := o.said[s]; ok {
+		return at
+	}
+	return o.keep(s)
+}
+
+func (o *once) keep(s saying) time.Time {
 	if len(o.said) >= maxSayings {
 		clear(o.said)
 	}
 	o.said[s] = time.Now()
-	return true
+	return o.said[s]
 }
