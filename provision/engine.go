@@ -190,6 +190,10 @@ func (e *Engine) load(ctx context.Context, m Memo) (Memo, Next) {
 		m = m.page() // somebody else's write, or one of ours that was not answered
 		m.Hand = hand
 	}
+	if r.Phase < PhaseDeleting && r.Rev != m.Rec.Rev {
+		// Another incarnation may have made again what this one has deleted, or not found.
+		m.Gone, m.Looked, m.Vanish = "", false, false
+	}
 	if r.Goal != m.Rec.Goal || r.Phase != m.Rec.Phase || r.Word != m.Rec.Word {
 		m.Tries, m.After, m.Why, m.Freed = 0, 0, 0, false
 	}
@@ -279,6 +283,7 @@ func (e *Engine) back(m Memo, why Why) (Memo, Next) {
 
 func (e *Engine) wait(m Memo, after time.Duration, why Why, kind Kind) (Memo, Next) {
 	m.After, m.Why = e.Now()+after, why
+	m.Live = false // others may have written by then
 	return m, Next{kind, after, why}
 }
 

@@ -34,6 +34,7 @@ func (e *Engine) again(m Memo, w Ways, now time.Duration) act {
 	proof := r.Proven || w.Mark
 	switch {
 	case r.Word == WordRetry, m.Looked:
+		m.Peeked = false
 		return e.attempt(m)
 	case !r.Open() && !r.Missed && !taken:
 		return e.attempt(m) // nothing of this name is unaccounted for
@@ -44,6 +45,10 @@ func (e *Engine) again(m Memo, w Ways, now time.Duration) act {
 	}
 	if left := e.settled(m, now); left > 0 && (r.Open() || w.Remake) {
 		return act{next: Next{Wait, left, WhySettle}} // for a create that may land, or a delete made to look
+	}
+	if w.Remake && !m.Peeked {
+		m.Peeked = true // the incarnation whose create was waited for may have kept its id, and shown it
+		return fresh(m)
 	}
 	switch {
 	case w.FindByName && proof:
