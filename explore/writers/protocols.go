@@ -67,6 +67,7 @@ func shipped() (cs []class) {
 		{name: "block", what: "a block device: nothing is formatted", block: true, left: "stage=2 unstage=1 silent=1 crash=1"},
 		{name: "refuse", what: "the policy never takes over", policy: exclusive.Refuse, left: "stage=2 unstage=1 crash=1 reboot=1"},
 		{name: "three-nodes", what: "three nodes, two take-overs", nodes: 3, left: "stage=3 silent=2"},
+		{name: "three-nodes-crashes", what: "three nodes, two crashes, a reboot, a frozen node", nodes: 3, left: "stage=3 silent=1 crash=2 reboot=1"},
 		{name: "opaque", what: "a driver that maps and exposes in one call holds it", start: opaque, left: "stage=1 unstage=1 sweep=1 silent=1 reboot=1"},
 	} {
 		cs = append(cs, class{
