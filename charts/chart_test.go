@@ -104,7 +104,7 @@ func TestInstall(t *testing.T) {
 	}
 
 	t.Run("Pods keep the restricted standard", func(t *testing.T) { pods(t, objects) })
-	t.Run("accounts may do what they need", func(t *testing.T) { rights(t, objects) })
+	t.Run("accounts may do what they need", func(t *testing.T) { cosiRights(t, objects) })
 	t.Run("accounts are let through by the policy", policy)
 }
 

@@ -122,7 +122,7 @@ func newHoldsExplainCommand(c *rbd) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use: "explain VOLUME", Short: "Say who holds a volume, why it can't be taken and what to do",
-		Long:              "VOLUME is an image: NAME, POOL/NAME, POOL/NAMESPACE/NAME, any of the last two with CLUSTER: before it, the\n" +
+		Long: "VOLUME is an image: NAME, POOL/NAME, POOL/NAMESPACE/NAME, any of the last two with CLUSTER: before it, the\n" +
 			"image's id, or a PersistentVolume's name or volume handle.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: c.volume,

@@ -59,7 +59,7 @@ func ParseSnapshotID(text string) (ID, error) { return parseKind(text, snapshotP
 func parseKind(text, prefix, kind string) (ID, error) {
 	v, err := ParseID(text)
 	if err == nil && !strings.HasPrefix(v.Image, prefix) {
-		err = fmt.Errorf("%q: %w: the image of a %s is named %s...", text, ErrBadID, kind, prefix)
+		err = fmt.Errorf("%q: %w: the name of the image of a %s begins with %q", text, ErrBadID, kind, prefix)
 	}
 	return v, err
 }

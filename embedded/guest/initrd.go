@@ -147,7 +147,7 @@ func (a *archive) entry(name string, mode uint32, size int64, r io.Reader) error
 	a.next++
 	header := []any{a.next, mode, 0, 0, 1, 0, size, 0, 0, 0, 0, len(name) + 1, 0}
 	fmt.Fprintf(a.w, "070701"+strings.Repeat("%08x", len(header)), header...) // a failed write shows in Flush
-	a.w.WriteString(name + "\x00")
+	_, _ = a.w.WriteString(name + "\x00")
 	a.pad(int64(6 + 13*8 + len(name) + 1))
 	n, err := io.Copy(a.w, r)
 	if err != nil {
@@ -160,4 +160,4 @@ func (a *archive) entry(name string, mode uint32, size int64, r io.Reader) error
 	return nil
 }
 
-func (a *archive) pad(n int64) { a.w.Write(make([]byte, (4-n%4)%4)) }
+func (a *archive) pad(n int64) { _, _ = a.w.Write(make([]byte, (4-n%4)%4)) }

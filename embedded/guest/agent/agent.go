@@ -35,13 +35,12 @@ const (
 
 // Main sets the machine up, serves, and never returns. What goes wrong is on the console.
 func Main(services ...any) {
-	if err := run(services); err != nil {
-		fmt.Fprintln(os.Stderr, "agent:", err)
-	}
+	fmt.Fprintln(os.Stderr, "agent:", run(services))
 	unix.Sync()
 	_ = unix.Reboot(unix.LINUX_REBOOT_CMD_RESTART) // QEMU ends instead (-no-reboot)
 }
 
+// run serves until the host hangs up; it ends with an error only.
 func run(services []any) error {
 	for _, step := range []func() error{mounts, modules, network} {
 		if err := step(); err != nil {
