@@ -191,8 +191,9 @@ func (e *Engine) load(ctx context.Context, m Memo) (Memo, Next) {
 		m.Hand = hand
 	}
 	if r.Phase < PhaseDeleting && r.Rev != m.Rec.Rev {
-		// Another incarnation may have made again what this one has deleted, or not found.
-		m.Gone, m.Looked, m.Vanish = "", false, false
+		// Another incarnation may have made again, and shown, what this one has deleted, or not found.
+		m.Gone, m.Looked, m.Vanish, m.Peeked = "", false, false, false
+		m.Lost = m.Lost && m.ready()
 	}
 	if r.Goal != m.Rec.Goal || r.Phase != m.Rec.Phase || r.Word != m.Rec.Word {
 		m.Tries, m.After, m.Why, m.Freed = 0, 0, 0, false
