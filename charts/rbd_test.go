@@ -86,7 +86,7 @@ func TestRBD(t *testing.T) {
 	for _, tc := range []struct{ name, old, now, says string }{
 		{"no keys", "nodeKeysSecret: node-keys", "nodeKeysSecret: ''", "nodeKeysSecret"},
 		{"a mapper that is none", "nodeKeysSecret: node-keys", "nodeKeysSecret: node-keys\n  mapper: magic", "mapper"},
-		{"a key elsewhere", "/etc/custody/keys/prod-node", "/root/key", "keyFile"},
+		{"a key elsewhere", "/etc/custody/keys/prod-node", "/elsewhere/key", "keyFile"},
 	} {
 		if _, err := render(t, strings.Replace(rbdOnly, tc.old, tc.now, 1)); err == nil || !strings.Contains(err.Error(), tc.says) {
 			t.Errorf("%s: want an error that says %q, have: %v", tc.name, tc.says, err)

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"path"
 	"path/filepath"
 	"time"
 
@@ -16,8 +17,9 @@ import (
 	"github.com/kubernetes-csi/csi-lib-utils/protosanitizer"
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/custody-storage/custody/csi/node"
 )
 
 const (
@@ -170,7 +172,7 @@ func listen(ctx context.Context, endpoint string) (net.Listener, error) {
 
 // Locks lets one operation at a time work on a volume, a snapshot or a name that is being made into one; others get
 // ABORTED (spec, Concurrency). It holds no memory of what is not locked.
-type Locks struct{ keyed }
+type Locks struct{ volumes node.Locks }
 
 // Intercept is a gRPC interceptor that holds the lock for as long as a call runs.
 func (l *Locks) Intercept(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
@@ -178,10 +180,11 @@ func (l *Locks) Intercept(ctx context.Context, req any, info *grpc.UnaryServerIn
 	if key == "" || info.FullMethod == csi.Node_NodeGetVolumeStats_FullMethodName {
 		return handler(ctx, req)
 	}
-	if !l.lock(key) {
-		return nil, status.Errorf(codes.Aborted, "another operation on %q is under way: call again", key)
+	unlock, err := l.volumes.Take(key, path.Base(info.FullMethod))
+	if err != nil {
+		return nil, err
 	}
-	defer l.unlock(key)
+	defer unlock()
 	return handler(ctx, req)
 }
 

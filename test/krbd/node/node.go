@@ -14,13 +14,9 @@ import (
 	"github.com/custody-storage/custody/exclusive"
 )
 
-// ServerPath is where the program is that serves images to nbd.
-const ServerPath = "/bin/server"
-
-// Spec says by which mapper a node maps, and as whom. The cluster is asked for its epoch by the host, before the call:
+// Spec says how a node maps, and as whom. The cluster is asked for its epoch by the host, before the call:
 // an older one is as good, since it vouches for less.
 type Spec struct {
-	NBD     bool
 	FSID    string
 	Options []string
 	Config  mapper.OrderConfig
@@ -44,12 +40,6 @@ func (o Order) config() (ceph.Config, error) {
 }
 
 func (o Order) mapper() mapper.Mapper {
-	if o.NBD {
-		return &mapper.NBD{
-			Servers: mapper.Servers{Dir: "/run/nbd", Command: []string{ServerPath}, Config: o.config, Timeout: o.Within},
-			Sys:     "/sys", Proc: "/proc", Dev: "/dev",
-		}
-	}
 	return &mapper.Krbd{
 		Sys: "/sys", Dev: "/dev", Debug: "/sys/kernel/debug", Dir: "/run/krbd", FSID: o.FSID, Options: o.Options,
 		Config: o.config, Timeout: o.Within,
